@@ -1,0 +1,26 @@
+# Each target makes and reuses .venv; nothing else is needed by hand. `make demo`, `make test`, `make check`, `make bench`.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: demo test check bench
+
+demo: $(INSTALLED)
+	$(BIN)/raybench demo --out runs/demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_layers.py
+
+bench: $(INSTALLED)
+	$(BIN)/python -m tests.perf.bench
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
+	touch $(INSTALLED)

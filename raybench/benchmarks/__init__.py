@@ -1,0 +1,10 @@
+"""The benchmarks by name: a literal dict. Each module has layout, truth, wiring and table of one of them."""
+
+from __future__ import annotations
+
+from raybench.benchmarks import hbench_classification
+from raybench.benchmarks.job import Benchmark
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "hbench-classification": hbench_classification.BENCHMARK,
+}

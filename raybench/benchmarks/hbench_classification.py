@@ -1,0 +1,299 @@
+"""HPatches 2016, patch classification: are two patches of the same scene point? Pairs are ranked by distance.
+
+Follows the HBench toolbox (branch av): TREC AP and ROC AUC over all pairs of a task, and `balanced`: all positives,
+then the first as many negatives. Among equal distances the order of the file stands. The toolbox stores squared
+distances; plain ones, written here, rank the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench import storage
+from raybench.benchmarks import hbench
+from raybench.benchmarks.hbench_pairs import (
+    ResultFiles,
+    Segment,
+    Task,
+    TaskFiles,
+    build_tasks,
+    read_result_files,
+    read_task_files,
+)
+from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.descriptors import DescriptorSpec
+from raybench.digests import digest_of
+from raybench.engine.plan import Shard
+from raybench.engine.run import Run
+from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.errors import ProblemList
+from raybench.formats import hbench as files
+from raybench.formats.parquet import write_parquet
+from raybench.formats.shardfile import Arrays
+from raybench.metrics import ranking
+from raybench.metrics.distances import DISTANCES
+from raybench.metrics.partials import Rows
+from raybench.sources import Source, items_of
+from raybench.steps.pairs import Pairs, pair_distances
+from raybench.table import Cell, Table
+
+COLUMNS = ("task", "pairs", "positives", "ap", "auc", "ap_balanced", "auc_balanced")
+FRACTIONS = frozenset(COLUMNS[3:])
+NOTES = (
+    "ap: TREC average precision over all pairs; auc: area under the ROC; balanced: positives and as many negatives.",
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job whose files were read and agree with each other."""
+
+    job: Job
+    tasks: tuple[Task, ...]
+    segments: tuple[Segment, ...]
+    inputs: dict[str, str]
+    results: ResultFiles | None
+    source: Source | None
+    descriptor: DescriptorSpec | None
+    pairs: Pairs | None
+
+    @property
+    def summary(self) -> str:
+        pairs = self.segments[-1].stop if self.segments else 0
+        return f"{len(self.tasks)} tasks over {pairs:,} pairs in {len(self.segments)} lists"
+
+    def execute(self, run: Run) -> Outcome:
+        """From features or results to the table, in one line of steps."""
+        distances = self._distances(run)
+        scores = run.map(Scores(distances, self.tasks), len(self.tasks), 1)
+        rows: list[tuple[Cell, ...]] = [
+            (task.name, len(task.positive), int(task.positive.sum()), *_figures(run, scores, index))
+            for index, task in enumerate(self.tasks)
+        ]
+        name = hbench.descriptor_name(self.job, self.descriptor)
+        curves = [f"curves/{task.name}.parquet" for task in self.tasks]
+        run.export(Curves(scores), curves)
+        written = [] if self.results else [f"results/classification/{name}/{s.name}.results" for s in self.segments]
+        if written:
+            run.export(ResultLists(distances, self.segments, self.tasks), written)
+        table = Table("hbench_classification", COLUMNS, tuple(rows), FRACTIONS, self._notes())
+        return Outcome(table, (), (*curves, *written))
+
+    def _distances(self, run: Run) -> Mapped:
+        if self.results is not None:
+            stage = ReadResults(self.results.folder, self.results.digest, self.segments)
+            return run.fold(run.map(stage, len(self.segments), 1), Rows)
+        assert self.source is not None and self.pairs is not None
+        distance = hbench.chosen_distance(self.job, self.descriptor)
+        wanted = np.unique(np.concatenate([self.pairs.a_image, self.pairs.b_image])).tolist()
+        features = hbench.features_of(run, self.job, self.source, self.descriptor, distance, wanted)
+        return pair_distances(run, features, self.pairs, distance, self.job.shard_size)
+
+    def _notes(self) -> tuple[str, ...]:
+        limit = self.job.limit
+        return NOTES if limit is None else (*NOTES, f"LIMITED: only the first {limit:,} pairs of each list were used.")
+
+
+def prepare(job: Job) -> Plan:
+    """Read and check every file that the job rests on; raises all problems together."""
+    hbench.check_inputs(job)
+    problems = ProblemList()
+    tasks, results, source, descriptor, pairs = None, None, None, None, None
+    if not job.results:
+        with problems.noting():
+            source, descriptor = hbench.open_source(job)
+            hbench.chosen_distance(job, descriptor)
+    with problems.noting():
+        tasks = read_task_files(job, problems)
+        if job.results:
+            results = read_result_files(job.results, tasks, problems)
+        built, segments = build_tasks(tasks, results, job.limit, problems)
+        if source is not None:
+            pairs = _located(tasks, segments, source, problems)
+    problems.check()
+    assert tasks is not None
+    inputs = {"benchmarks": tasks.digest}
+    inputs |= {"results": results.digest} if results else {}
+    inputs |= {"descriptor": descriptor.digest} if descriptor else {}
+    inputs |= {"patches": source.digest} if source else {}
+    return Plan(job, built, segments, inputs, results, source, descriptor, pairs)
+
+
+def _located(tasks: TaskFiles, segments: tuple[Segment, ...], source: Source, problems: ProblemList) -> Pairs | None:
+    """All pairs of the run with images as items of the source; names and indices that are not there are noted."""
+    images = sorted({image for segment in segments for image in tasks.pairs[segment.name].images})
+    items = items_of(source, images, problems)
+    counts = source.counts(items.values(), problems)
+    parts = []
+    for segment in segments:
+        pairs = tasks.pairs[segment.name]
+        item = np.array([items.get(image, -1) for image in pairs.images], np.int32)
+        count = np.array([counts.get(i, np.iinfo(np.int32).max) for i in item], np.int64)
+        sides = ((pairs.a_image, pairs.a_patch), (pairs.b_image, pairs.b_patch))
+        for image, patch in sides:
+            beyond = np.flatnonzero(patch >= count[image])
+            if len(beyond):
+                line = int(beyond[0])
+                key = pairs.images[image[line]]
+                problems.add(
+                    f"{tasks.folder}/{segment.name}.pairs: line {line + 1}: patch "
+                    f"{key.replace('/', '.')}.{patch[line]} is out of range; {key} has {count[image[line]]} patches "
+                    f"({len(beyond):,} such lines)"
+                )
+        kept = segment.positions
+        parts.append([values[kept] for image, patch in sides for values in (item[image], patch)])
+    return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else None
+
+
+@dataclass(frozen=True)
+class ReadResults:
+    """The stage that reads finished `.results` files into Rows, a file a shard."""
+
+    folder: str
+    content: str
+    segments: tuple[Segment, ...]
+
+    name = "read-results"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        layout = [(segment.name, segment.lengths, segment.limit, segment.start) for segment in self.segments]
+        return digest_of(self.name, self.version, self.content, layout)
+
+    def load(self, shard: Shard) -> tuple[Segment, bytes, str]:
+        segment = self.segments[shard.start]
+        uri = storage.join(self.folder, f"{segment.name}.results")
+        return segment, storage.read(uri), uri
+
+    def compute(self, payload: tuple[Segment, bytes, str]) -> Arrays:
+        segment, data, uri = payload
+        distances = files.read_distances(data, uri).distances[segment.positions]
+        return Rows.of(np.arange(segment.start, segment.stop), distances).to_arrays()
+
+    def keys(self, shard: Shard) -> str:
+        return f"{self.segments[shard.start].name}.results"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The stage that measures: figures and curve points, a task a shard."""
+
+    distances: Mapped
+    tasks: tuple[Task, ...]
+
+    name = "scores"
+    version = 1
+    on_device = False
+
+    @cached_property
+    def digest(self) -> str:
+        truth = [(task.name, [(s.name, s.start, s.stop) for s in task.segments], task.positive) for task in self.tasks]
+        return digest_of(self.name, self.version, self.distances.digest, truth)
+
+    def load(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        task = self.tasks[shard.start]
+        values = self.distances.read(0)["values"]
+        return np.concatenate([values[s.start : s.stop] for s in task.segments]), task.positive
+
+    def compute(self, payload: tuple[NDArray[np.float64], NDArray[np.bool_]]) -> Arrays:
+        distances, positive = payload
+        ranked = ranking.by_distance(distances, positive)
+        even = ranking.balanced(positive)
+        ranked_even = ranking.by_distance(distances[even], positive[even])
+        figures = [f(r) for r in (ranked, ranked_even) for f in (ranking.trec_ap, ranking.roc_auc)]
+        points = ranking.curve(ranked)
+        return {
+            "figures": np.array(figures, np.float64),
+            "rank": points.rank,
+            "recall": points.recall,
+            "precision": points.precision,
+            "false_positive_rate": points.false_positive_rate,
+        }
+
+    def keys(self, shard: Shard) -> str:
+        return f"task {self.tasks[shard.start].name}"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The export of PR and ROC points, a Parquet file a task."""
+
+    scores: Mapped
+
+    name = "curves"
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.scores.digest)
+
+    def load(self, shard: Shard) -> Arrays:
+        return self.scores.read(shard.start)
+
+    def compute(self, payload: Arrays) -> Arrays:
+        data = write_parquet({name: points for name, points in payload.items() if name != "figures"})
+        return {FILE_BYTES: np.frombuffer(data, np.uint8)}
+
+    def keys(self, shard: Shard) -> str:
+        return f"task {shard.start}"
+
+
+@dataclass(frozen=True)
+class ResultLists:
+    """The export of `.results` files in the published layout, a list a file, `distance,label` a line."""
+
+    distances: Mapped
+    segments: tuple[Segment, ...]
+    tasks: tuple[Task, ...]
+
+    name = "results"
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.distances.digest)
+
+    def load(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        segment = self.segments[shard.start]
+        return self.distances.read(0)["values"][segment.start : segment.stop], self._labels(segment)
+
+    def compute(self, payload: tuple[NDArray[np.float64], NDArray[np.bool_]]) -> Arrays:
+        return {FILE_BYTES: np.frombuffer(files.write_distances(*payload), np.uint8)}
+
+    def keys(self, shard: Shard) -> str:
+        return f"{self.segments[shard.start].name}.results"
+
+    def _labels(self, segment: Segment) -> NDArray[np.bool_]:
+        for task in self.tasks:
+            start = 0
+            for own in task.segments:
+                stop = start + own.stop - own.start
+                if own.name == segment.name:
+                    return task.positive[start:stop]
+                start = stop
+        raise AssertionError(f"no task has the list {segment.name}")
+
+
+def _figures(run: Run, scores: Mapped, index: int) -> list[float]:
+    figures: list[float] = run.read(scores, index)["figures"].tolist()
+    return figures
+
+
+BENCHMARK = Benchmark(
+    name="hbench-classification",
+    summary="HPatches 2016 patch classification: TREC AP and ROC AUC of listed pairs",
+    needs=hbench.COMMON_NEEDS,
+    options=(
+        Option("task", "only tasks whose name fits this glob", kind=str),
+        *hbench.MODEL_OPTIONS,
+        Option("distance", "how descriptors are compared (default: L2, hamming for binary ones)", choices=DISTANCES),
+    ),
+    prepare=prepare,
+    fractions=FRACTIONS,
+)

@@ -1,0 +1,89 @@
+"""A job: what the user asked for, checked and frozen. And what a benchmark is to the command line: options, a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from raybench.engine.run import Run
+from raybench.table import Table
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of one benchmark, as the command line shows it."""
+
+    name: str
+    help: str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    kind: type = str
+
+    @property
+    def key(self) -> str:
+        return self.name.replace("-", "_")
+
+
+@dataclass(frozen=True)
+class Job:
+    """The arguments of one run. URIs are absolute; `options` are the benchmark's own, by key."""
+
+    benchmark: str
+    out: str = ""
+    store: str = ""
+    data: str | None = None
+    benchmarks: str | None = None
+    descriptor: str | None = None
+    descriptor_args: dict[str, Any] = field(default_factory=dict)
+    features: str | None = None
+    results: str | None = None
+    device: str = "auto"
+    gpus: int | None = None
+    shard_size: int | None = None
+    batch_size: int | None = None
+    seed: int = 0
+    limit: int | None = None
+    verify_inputs: bool = False
+    on_bad_input: str = "fail"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a benchmark leaves: its main table, further ones, and the files it exported."""
+
+    main: Table
+    further: tuple[Table, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+class Plan(Protocol):
+    """A job whose inputs were read and found good: their digests, and the walk from here to the table."""
+
+    @property
+    def inputs(self) -> dict[str, str]: ...
+
+    @property
+    def summary(self) -> str:
+        """What was found, in one line."""
+        ...
+
+    def execute(self, run: Run) -> Outcome: ...
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark: what it is, what it takes, and how a job becomes a plan (raising every problem at once)."""
+
+    name: str
+    summary: str
+    needs: str
+    options: tuple[Option, ...]
+    prepare: Callable[[Job], Plan]
+    fractions: frozenset[str]
+    inputs: tuple[str, ...] = ("data", "descriptor", "features", "results")
+
+    @property
+    def main_file(self) -> str:
+        return f"{self.name.replace('-', '_')}.csv"

@@ -1,0 +1,43 @@
+"""The executor without Ray: a loop in this process. Same plan, same bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from raybench.engine.attempts import Attempts, Failure
+from raybench.engine.plan import Shard
+from raybench.engine.progress import Observer
+from raybench.engine.stage import Place, Receipt, Sink, Stage, finish_shard, load_shard
+
+
+class InlineExecutor:
+    """Runs every shard here, one after the other."""
+
+    def __init__(self, observer: Observer, gpus: int = 0) -> None:
+        self.gpus = gpus
+        self._observer = observer
+
+    def map(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> Iterator[Receipt]:
+        """A receipt for each shard as it is published."""
+        attempts = Attempts(stage)
+        place = Place.here()
+        for shard in shards:
+            while True:
+                attempt = attempts.of(shard)
+                try:
+                    receipt = finish_shard(stage, shard, load_shard(stage, shard, place), sink, place)
+                except Exception as error:  # noqa: BLE001 (any failure of a stage is counted, then raised)
+                    self._observer.retried(stage.name, "error")
+                    attempts.note(shard, Failure.of(error))
+                else:
+                    yield dataclasses.replace(receipt, attempt=attempt)
+                    break
+
+    def cluster(self) -> dict[str, Any]:
+        """What the manifest says of where the run ran."""
+        return {"executor": "inline", "nodes": 1, "cpus": 1, "gpus": self.gpus}
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,94 @@
+"""The manifest: what a run was asked, what it read, what it did. One JSON file in the output folder, no secrets.
+
+It decides whether a folder may be resumed (same arguments), is done already (same arguments and inputs), or
+belongs to another run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import platform
+from dataclasses import dataclass, field
+from typing import Any
+
+from raybench import __version__, storage
+from raybench.errors import DataError, ManifestMismatch
+
+FILE_NAME = "manifest.json"
+PACKAGES = ("faiss-cpu", "faiss-gpu", "numpy", "opencv-python-headless", "pillow", "pyarrow", "ray", "torch")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`arguments` are those that can change a result; `execution` those that change only time and place."""
+
+    benchmark: str
+    arguments: dict[str, Any]
+    execution: dict[str, Any]
+    inputs: dict[str, str]
+    status: str = "running"
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+    cluster: dict[str, Any] = field(default_factory=dict)
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def publish(self, out: str) -> None:
+        data = json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
+        storage.publish(storage.join(out, FILE_NAME), data.encode())
+
+    def is_done_as(self, asked: Manifest) -> bool:
+        """Whether this finished run answers `asked` too: same arguments, same inputs, same raybench."""
+        same = (self.benchmark, self.arguments, self.inputs) == (
+            asked.benchmark,
+            asked.arguments,
+            asked.inputs,
+        )
+        return self.status == "done" and same and self.versions["raybench"] == asked.versions["raybench"]
+
+
+def read_manifest(out: str) -> Manifest | None:
+    """The manifest in an output folder, None if there is none."""
+    uri = storage.join(out, FILE_NAME)
+    try:
+        data = storage.read(uri)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        return Manifest(**json.loads(data))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{uri}: no raybench manifest ({error}); name another --out or give --overwrite") from error
+
+
+def refuse_other_run(there: Manifest, asked: Manifest, out: str) -> None:
+    """Raise ManifestMismatch with the differences if the folder's run had other arguments."""
+    differences = []
+    if there.benchmark != asked.benchmark:
+        differences.append(f"benchmark {there.benchmark} → {asked.benchmark}")
+    for key in sorted(there.arguments.keys() | asked.arguments.keys()):
+        old, new = there.arguments.get(key), asked.arguments.get(key)
+        if old != new:
+            differences.append(f"{key.replace('_', '-')} {_shown(old)} → {_shown(new)}")
+    if differences:
+        raise ManifestMismatch(
+            f"{out}: holds a run with other arguments ({'; '.join(differences)}); "
+            "name another --out, or give --overwrite to replace its results"
+        )
+
+
+def versions() -> dict[str, str]:
+    """Of raybench, Python and the packages that figures rest on."""
+    found = {"raybench": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _shown(value: Any) -> str:
+    return "(none)" if value is None else str(value)

@@ -1,0 +1,355 @@
+"""The executor on Ray: CPU load tasks ahead of a pool of device actors, or load fused into CPU actors.
+
+The driver sees receipts, never arrays. What is in flight is bounded; a dead actor's shards go back into the
+queue, and only the shard it was working on is blamed. No result lives in an actor: publishing is all it does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+
+from raybench.engine.attempts import Attempts, Failure
+from raybench.engine.plan import Shard
+from raybench.engine.progress import Observer
+from raybench.engine.stage import Loaded, Place, Receipt, Sink, Stage, finish_shard, load_shard
+from raybench.errors import ConfigError, ShardFailed
+
+QUEUE_PER_ACTOR = 2  # one shard at work, one waiting behind it
+WINDOW_PER_DEVICE = 3  # shards between the start of loading and publishing, for each device actor
+MOST_STILLBIRTHS = 5  # actors that die before they are ready, in a row
+SAY_EVERY_SECONDS = 15.0
+
+
+class Worker:
+    """An actor: keeps the stage it works on (and the model in it), publishes shards, returns receipts."""
+
+    def __init__(self, device: str) -> None:
+        self._job_key = ""
+        self._stage: Any = None
+        self._sink: Any = None
+        self._place = _place(device)
+
+    def ready(self) -> tuple[str, Place]:
+        """The node's id and where this actor is."""
+        return ray.get_runtime_context().get_node_id(), self._place
+
+    def work(self, job: list[Any], shard: Shard, loaded: Loaded | None = None) -> Receipt | Failure:
+        """Load (unless it was done ahead), compute and publish one shard."""
+        try:
+            stage = self._open(job[0])
+            if loaded is None:
+                loaded = load_shard(stage, shard, self._place)
+            return finish_shard(stage, shard, loaded, self._sink, self._place)
+        except Exception as error:  # noqa: BLE001 (the driver decides what a failure means)
+            return Failure.of(error)
+
+    def _open(self, job: Any) -> Stage:
+        if job.hex() != self._job_key:
+            self._stage, self._sink = ray.get(job)
+            self._job_key = job.hex()
+        stage: Stage = self._stage
+        return stage
+
+
+def load_ahead(job: tuple[Stage, Sink], shard: Shard) -> tuple[Failure | None, Loaded | None]:
+    """A CPU task: what the device actor will need, and whether it failed."""
+    try:
+        return None, load_shard(job[0], shard, _place("cpu", actor="task"))
+    except Exception as error:  # noqa: BLE001
+        return Failure.of(error), None
+
+
+def _place(device: str, actor: str | None = None) -> Place:
+    context = ray.get_runtime_context()
+    if device == "gpu":
+        from ray._private.accelerators.nvidia_gpu import NvidiaGPUAcceleratorManager as Nvidia
+
+        ids = ",".join(str(number) for number in ray.get_gpu_ids())
+        device = f"gpu {ids} ({Nvidia.get_current_node_accelerator_type() or 'logical'})"
+    name = actor if actor is not None else str(context.get_actor_id())
+    return dataclasses.replace(Place.here(name, device), node=context.get_node_id())
+
+
+@dataclass(eq=False)
+class Seat:
+    """The driver's view of one actor: its handle, the shards it was given, where it is once it is ready."""
+
+    actor: Any
+    ready: Any
+    node: str | None = None
+    queue: deque[tuple[Any, Shard]] = field(default_factory=deque)
+
+
+class Pool:
+    """Actors of one kind, kept over stages; a dead one is replaced."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.seats: list[Seat] = []
+
+    def grow_to(self, count: int) -> None:
+        while len(self.seats) < count:
+            self.seats.append(self._new_seat())
+
+    def replace(self, seat: Seat) -> None:
+        self.seats[self.seats.index(seat)] = self._new_seat()
+
+    def close(self) -> None:
+        for seat in self.seats:
+            ray.kill(seat.actor)
+        self.seats = []
+
+    def _new_seat(self) -> Seat:
+        grant = {"num_cpus": 0, "num_gpus": 1} if self.device == "gpu" else {"num_cpus": 1}
+        remote: Any = ray.remote(Worker)  # Ray's own types do not know actors made this way
+        actor = remote.options(max_restarts=0, **grant).remote(self.device)
+        return Seat(actor, actor.ready.remote())
+
+
+class RayExecutor:
+    """Runs stages on the Ray that is up. `gpus`: how many device actors; 0 runs everything on CPUs."""
+
+    def __init__(self, observer: Observer, cpus: int | None, gpus: int, insist_on_gpus: bool, owned: bool) -> None:
+        self.gpus = gpus
+        self._observer, self._cpus, self._owned = observer, cpus, owned
+        self._insist_on_gpus = insist_on_gpus
+        self._pools = {"cpu": Pool("cpu"), "gpu": Pool("gpu")}
+
+    def map(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> Iterator[Receipt]:
+        """A receipt for each shard as it is published, in any order."""
+        if not shards:
+            return
+        ahead = stage.on_device and self.gpus > 0
+        if ahead:
+            # CPU actors hold the CPUs that load tasks need: a pool that keeps them would stall its own loading.
+            self._pools["cpu"].close()
+        pool = self._pools["gpu" if ahead else "cpu"]
+        pool.grow_to(min(len(shards), self.gpus if ahead else self._cpu_seats()))
+        if ahead and self._insist_on_gpus:
+            self._await(pool)
+        yield from Flow(stage, shards, sink, pool, ahead, self._observer).receipts()
+
+    def cluster(self) -> dict[str, Any]:
+        """What the manifest says of where the run ran."""
+        total = ray.cluster_resources()
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        return {
+            "executor": "ray",
+            "ray": ray.__version__,
+            "nodes": len(nodes),
+            "cpus": total.get("CPU", 0),
+            "gpus": total.get("GPU", 0),
+            "device_actors": self.gpus,
+        }
+
+    def close(self) -> None:
+        """End the actors, and Ray itself if this executor started it."""
+        for pool in self._pools.values():
+            pool.close()
+        if self._owned:
+            ray.shutdown()
+
+    def _cpu_seats(self) -> int:
+        return self._cpus or max(1, int(_capacity("CPU")))
+
+    def _await(self, pool: Pool) -> None:
+        waiting = [seat.ready for seat in pool.seats]
+        while waiting:
+            _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=SAY_EVERY_SECONDS)
+            if waiting:
+                up = len(pool.seats) - len(waiting)
+                self._observer.said(f"waiting for GPUs: {up} of {len(pool.seats)} are up")
+
+
+class Flow:
+    """One stage on its way through a pool: waiting → (loading → loaded →) an actor's queue → published."""
+
+    def __init__(
+        self, stage: Stage, shards: Sequence[Shard], sink: Sink, pool: Pool, ahead: bool, observer: Observer
+    ) -> None:
+        self._stage, self._pool, self._ahead, self._observer = stage, pool, ahead, observer
+        self._job = ray.put((stage, sink))
+        self._attempts = Attempts(stage)
+        self._waiting = deque(shards)
+        self._left = len(shards)
+        self._loading: dict[Any, tuple[Shard, Any]] = {}
+        self._loaded: deque[tuple[Shard, Any]] = deque()
+        self._stillbirths = 0
+        self._load: Any = ray.remote(load_ahead).options(num_cpus=1, num_returns=2, max_retries=3)
+        for seat in pool.seats:
+            seat.queue.clear()
+
+    def receipts(self) -> Iterator[Receipt]:
+        """Keep everything moving until every shard is published."""
+        heard = time.monotonic()
+        while self._left:
+            self._start_loading()
+            self._hand_out()
+            done = self._wait()
+            if not done and time.monotonic() - heard > SAY_EVERY_SECONDS:
+                heard = time.monotonic()
+                self._say_stalled()
+            for ref in done:
+                receipt = self._hear(ref)
+                if receipt is not None:
+                    self._left -= 1
+                    heard = time.monotonic()
+                    yield receipt
+            self._observer.in_flight(self._stage.name, self._in_flight(), len(self._pool.seats))
+
+    def _in_flight(self) -> int:
+        queued = sum(len(seat.queue) for seat in self._pool.seats)
+        return len(self._loading) + len(self._loaded) + queued
+
+    def _start_loading(self) -> None:
+        window = WINDOW_PER_DEVICE * len(self._pool.seats)
+        while self._ahead and self._waiting and self._in_flight() < window:
+            shard = self._waiting.popleft()
+            status, payload = self._load.remote(self._job, shard)
+            self._loading[status] = (shard, payload)
+
+    def _hand_out(self) -> None:
+        source = self._loaded if self._ahead else self._waiting
+        while source:
+            seats = [seat for seat in self._pool.seats if seat.node and len(seat.queue) < QUEUE_PER_ACTOR]
+            if not seats:
+                return
+            seat = min(seats, key=lambda candidate: len(candidate.queue))
+            if self._ahead:
+                shard, payload = self._loaded.popleft()
+                call = seat.actor.work.remote([self._job], shard, payload)
+            else:
+                shard = self._waiting.popleft()
+                call = seat.actor.work.remote([self._job], shard)
+            seat.queue.append((call, shard))
+
+    def _wait(self) -> list[Any]:
+        refs = list(self._loading)
+        for seat in self._pool.seats:
+            refs += [call for call, _ in seat.queue] if seat.node else [seat.ready]
+        first, _ = ray.wait(refs, num_returns=1, timeout=1.0, fetch_local=False)
+        if not first:
+            return []
+        done, _ = ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)
+        return list(done)
+
+    def _hear(self, ref: Any) -> Receipt | None:
+        if ref in self._loading:
+            self._hear_load(ref)
+            return None
+        for seat in self._pool.seats:
+            if seat.node is None and ref == seat.ready:
+                self._hear_ready(seat)
+                return None
+            for call, shard in seat.queue:
+                if ref == call:
+                    return self._hear_work(seat, call, shard)
+        return None  # of an actor that died while this list was walked; its shards are waiting again
+
+    def _hear_load(self, ref: Any) -> None:
+        shard, payload = self._loading.pop(ref)
+        try:
+            failure = ray.get(ref)
+        except RayError as error:
+            failure = Failure(f"loading failed: {error}")
+        if failure is None:
+            self._loaded.append((shard, payload))
+        else:
+            self._again(shard, failure)
+
+    def _hear_ready(self, seat: Seat) -> None:
+        try:
+            seat.node, _ = ray.get(seat.ready)
+            self._stillbirths = 0
+        except RayError as error:
+            self._stillbirths += 1
+            if self._stillbirths >= MOST_STILLBIRTHS:
+                raise ShardFailed(f"stage {self._stage.name}: actors die as they start; the last: {error}") from error
+            self._pool.replace(seat)
+
+    def _hear_work(self, seat: Seat, call: Any, shard: Shard) -> Receipt | None:
+        try:
+            outcome = ray.get(call)
+        except RayActorError as error:
+            self._bury(seat, str(error))
+            return None
+        except RayError as error:
+            outcome = Failure(f"{type(error).__name__}: {error}")
+        seat.queue.remove((call, shard))
+        if isinstance(outcome, Failure):
+            self._again(shard, outcome)
+            return None
+        receipt: Receipt = outcome
+        return dataclasses.replace(receipt, attempt=self._attempts.of(shard))
+
+    def _bury(self, seat: Seat, cause: str) -> None:
+        """Replace a dead actor. Its shards wait again; only the first, at work, is blamed, and not for a lost node."""
+        self._observer.retried(self._stage.name, "actor_died")
+        (_, at_work), *behind = seat.queue
+        self._waiting.extendleft(shard for _, shard in reversed(behind))
+        self._pool.replace(seat)
+        if seat.node not in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
+            self._waiting.appendleft(at_work)
+            return
+        self._attempts.note(at_work, Failure(f"its worker process died ({cause.strip().splitlines()[0]})"))
+        self._waiting.append(at_work)
+
+    def _again(self, shard: Shard, failure: Failure) -> None:
+        self._observer.retried(self._stage.name, "error")
+        self._attempts.note(shard, failure)
+        self._waiting.append(shard)
+
+    def _say_stalled(self) -> None:
+        seats = self._pool.seats
+        up = sum(seat.node is not None for seat in seats)
+        if up < len(seats):
+            self._observer.said(f"{self._stage.name}: {up} of {len(seats)} {self._pool.device} actors are up")
+
+
+def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, observer: Observer) -> RayExecutor:
+    """An executor on the Ray at `address`, on a new one on this machine (`local`), or on the one already joined."""
+    owned = not ray.is_initialized()
+    if owned:
+        # Workers run at niceness 15 by default: a local run would lose to any other process.
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        local: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False} if address == "local" else {}
+        try:
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ConfigError(f"--ray {address}: no Ray there ({error}); give an address, local or off") from error
+    try:
+        count = _gpus_to_use(gpus, device, fixed=owned and address == "local")
+    except ConfigError:
+        if owned:
+            ray.shutdown()
+        raise
+    return RayExecutor(observer, cpus, count, insist_on_gpus=gpus is not None, owned=owned)
+
+
+def _gpus_to_use(asked: int | None, device: str, fixed: bool) -> int:
+    if device == "cpu":
+        return 0
+    there = int(_capacity("GPU"))
+    if asked and fixed and asked > there:
+        raise ConfigError(f"--gpus {asked}: this machine has {there}; give at most that, or --ray ADDRESS")
+    if device == "gpu" and not there and not asked:
+        raise ConfigError("--device gpu: this Ray has no GPU; give --device cpu, or --ray ADDRESS of one that has")
+    return there if asked is None else asked
+
+
+def _capacity(resource: str) -> float:
+    """How much of a resource the cluster has, or may get from its autoscaler."""
+    from ray._private.state import state
+
+    later = state.get_max_resources_from_cluster_config() or {}
+    return max(float(ray.cluster_resources().get(resource, 0)), float(later.get(resource, 0)))

@@ -1,0 +1,209 @@
+"""A run: a store, an executor and two verbs, `map` and `fold`. What exists is done; the rest is mapped.
+
+No Ray, even indirectly. A broken shard file, whoever finds it, is unpublished and mapped again here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from raybench import storage
+from raybench.digests import digest_of
+from raybench.engine.plan import Shard, plan
+from raybench.engine.progress import Observer
+from raybench.engine.stage import FILE_BYTES, Files, Mapped, Receipt, Sink, Stage
+from raybench.errors import CorruptShard, ShardFailed
+from raybench.formats.shardfile import Arrays
+
+FAN_IN = 32  # partial files that one metric shard merges
+MOST_REPAIRS = 3  # of one shard, before its store is called broken
+
+
+class Executor(Protocol):
+    """Maps a stage over shards; receipts come in any order."""
+
+    @property
+    def gpus(self) -> int: ...
+
+    def map(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> Iterator[Receipt]: ...
+
+    def cluster(self) -> dict[str, Any]: ...
+
+    def close(self) -> None: ...
+
+
+class Partial(Protocol):
+    """A mergeable result; merging is associative and commutative."""
+
+    def merge(self, other: Self) -> Self: ...
+
+    def to_arrays(self) -> Arrays: ...
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Self: ...
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """What the manifest says of one stage: shards in all, found in the store, computed now."""
+
+    name: str
+    digest: str
+    shards: int
+    found: int
+    computed: int
+    rows: int
+    size_bytes: int
+    seconds: float
+    repaired: int
+    attempts: int
+    workers: int
+
+
+class Run:
+    """Maps stages into `store` and files into `out`, through one executor."""
+
+    def __init__(self, out: str, store: str, executor: Executor, observer: Observer) -> None:
+        self.out, self.store = out, store
+        self.records: list[StageRecord] = []
+        self._executor, self._observer = executor, observer
+        self._known: dict[str, tuple[Stage, Mapped]] = {}
+        self._repairs: Counter[tuple[str, int]] = Counter()
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs stages that want one will get; 0 means CPU."""
+        return self._executor.gpus
+
+    def cluster(self) -> dict[str, Any]:
+        return self._executor.cluster()
+
+    def say(self, message: str) -> None:
+        """A line for the person who watches."""
+        self._observer.said(message)
+
+    def map(self, stage: Stage, count: int, size: int, wanted: Iterable[int] | None = None) -> Mapped:
+        """Publish the stage's shards that hold the wanted items (all by default); those that exist stay."""
+        digest = digest_of(stage.digest, count, size)
+        mapped = Mapped(self.store, stage.name, digest, plan(stage.name, count, size))
+        self._known[digest] = (stage, mapped)
+        indices = range(len(mapped.shards)) if wanted is None else sorted({item // size for item in wanted})
+        there = {entry.name for entry in storage.list_files(mapped.folder)}
+        shards = [mapped.shards[index] for index in indices]
+        missing = [shard for shard in shards if shard.file_name not in there]
+        self._perform(stage, missing, mapped, found=len(shards) - len(missing), digest=digest)
+        return mapped
+
+    def fold(self, mapped: Mapped, partial: type[Partial]) -> Mapped:
+        """One shard with the merge of all partials; each metric shard merges a fixed run of partial files."""
+        while True:
+            stage = Merge(mapped, partial)
+            mapped = self.map(stage, len(mapped.shards), FAN_IN)
+            if len(mapped.shards) <= 1:
+                return mapped
+
+    def export(self, stage: Stage, names: Sequence[str]) -> None:
+        """Write one output file a shard; always written, since the store does not hold them."""
+        files = Files(self.out, tuple(names))
+        shards = plan(stage.name, len(names), 1)
+        self._perform(stage, list(shards), files, found=0, digest=stage.digest)
+
+    def read(self, mapped: Mapped, index: int) -> Arrays:
+        """A small shard for the driver, mended if it is broken."""
+        while True:
+            try:
+                return mapped.read(index)
+            except CorruptShard as broken:
+                self._repair(broken)
+
+    def _perform(self, stage: Stage, shards: list[Shard], sink: Sink, found: int, digest: str) -> None:
+        started = time.monotonic()
+        repaired_before = self._repairs.total()
+        self._observer.stage_started(stage.name, found + len(shards), found)
+        try:
+            receipts = self._complete(stage, shards, sink)
+        finally:
+            self._observer.stage_ended(stage.name)
+        self._publish_receipts(stage.name, receipts)
+        self.records.append(
+            StageRecord(
+                name=stage.name,
+                digest=digest,
+                shards=found + len(shards),
+                found=found,
+                computed=len(receipts),
+                rows=sum(receipt.rows for receipt in receipts),
+                size_bytes=sum(receipt.size_bytes for receipt in receipts),
+                seconds=round(time.monotonic() - started, 3),
+                repaired=self._repairs.total() - repaired_before,
+                attempts=sum(receipt.attempt for receipt in receipts),
+                workers=len({(receipt.worker.node, receipt.worker.pid) for receipt in receipts}),
+            )
+        )
+
+    def _complete(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> list[Receipt]:
+        receipts: dict[int, Receipt] = {}
+        while len(receipts) < len(shards):
+            missing = [shard for shard in shards if shard.index not in receipts]
+            try:
+                for receipt in self._executor.map(stage, missing, sink):
+                    receipts[receipt.index] = receipt
+                    self._observer.published(receipt)
+            except CorruptShard as broken:
+                self._repair(broken)
+        return [receipts[index] for index in sorted(receipts)]
+
+    def _repair(self, broken: CorruptShard) -> None:
+        self._repairs[broken.digest, broken.index] += 1
+        if self._repairs[broken.digest, broken.index] > MOST_REPAIRS:
+            raise ShardFailed(f"{broken}; mapped again {MOST_REPAIRS} times: the store {self.store} loses data")
+        stage, mapped = self._known[broken.digest]
+        self._observer.said(f"mapping {stage.name} shard {broken.index} again: {broken.reason}")
+        self._observer.retried(stage.name, "corrupt")
+        storage.delete(mapped.uri(broken.index))
+        self._complete(stage, [mapped.shards[broken.index]], mapped)
+
+    def _publish_receipts(self, stage: str, receipts: Sequence[Receipt]) -> None:
+        if receipts:
+            lines = [json.dumps(dataclasses.asdict(receipt)) + "\n" for receipt in receipts]
+            name = f"receipts/{len(self.records):02d}-{stage}.jsonl"
+            storage.publish(storage.join(self.out, name), "".join(lines).encode())
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A fold as a map: items are partial files, each shard merges a run of them."""
+
+    mapped: Mapped
+    partial: type[Partial]
+
+    on_device = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.mapped.name}-fold"
+
+    @property
+    def digest(self) -> str:
+        return digest_of("merge", 1, self.mapped.digest, self.partial.__qualname__)
+
+    def load(self, shard: Shard) -> list[Arrays]:
+        return [self.mapped.read(index) for index in range(shard.start, shard.stop)]
+
+    def compute(self, payload: list[Arrays]) -> Arrays:
+        first, *rest = [self.partial.from_arrays(arrays) for arrays in payload]
+        for other in rest:
+            first = first.merge(other)
+        return first.to_arrays()
+
+    def keys(self, shard: Shard) -> str:
+        return f"partial files {shard.start}..{shard.stop - 1} of {self.mapped.name}"
+
+
+__all__ = ["FILE_BYTES", "Executor", "Merge", "Partial", "Run", "StageRecord"]

@@ -1,0 +1,115 @@
+"""What can go wrong, by who can mend it.
+
+    RaybenchError
+      InputError            the user's arguments or data: exit code 2, one line each
+        ConfigError         an argument
+        DataError           a file: what was expected, what was found, where, what to do
+        StorageError        a URI that can't be reached: credentials, bucket, permission
+        ManifestMismatch    the output folder belongs to another run
+        Problems            several of the above, found together
+      ShardFailed           a shard failed for good: exit code 3
+      CorruptShard          a broken stage file; Run maps it again, nobody else handles it
+
+Every error pickles by its arguments alone, since it may cross a process border.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+
+class RaybenchError(Exception):
+    """Whatever raybench itself raises."""
+
+
+class InputError(RaybenchError):
+    """The user's arguments or data are at fault."""
+
+    def lines(self) -> list[str]:
+        """Each problem as one line."""
+        return [str(self)]
+
+
+class ConfigError(InputError):
+    """An argument is missing, unknown or contradicts another."""
+
+
+class DataError(InputError):
+    """A file does not hold what its format says."""
+
+
+class StorageError(InputError):
+    """A URI can't be reached: wrong credentials, missing bucket, no permission."""
+
+
+class ManifestMismatch(InputError):
+    """The output folder holds a run with other arguments."""
+
+
+class Problems(InputError):
+    """Several problems that were found together, before any compute."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = list(lines)
+        super().__init__(self._lines)
+
+    def lines(self) -> list[str]:
+        return self._lines
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
+
+
+class ShardFailed(RaybenchError):
+    """A shard failed three times; names stage, shard, keys and the last cause."""
+
+
+class CorruptShard(RaybenchError):
+    """The published file of shard `index` of the stage with this digest can't be read."""
+
+    def __init__(self, digest: str, index: int, reason: str) -> None:
+        self.digest, self.index, self.reason = digest, index, reason
+        super().__init__(digest, index, reason)
+
+    def __str__(self) -> str:
+        return f"shard {self.index} of stage {self.digest}: {self.reason}"
+
+
+class ProblemList:
+    """Collects problems while a preflight goes on, and raises them together.
+
+    >>> problems = ProblemList()
+    >>> problems.add("a.csv: empty")
+    >>> problems.check()
+    Traceback (most recent call last):
+    raybench.errors.Problems: a.csv: empty
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, problem: str | InputError) -> None:
+        """Note one problem, or every problem of an error, once."""
+        lines = problem.lines() if isinstance(problem, InputError) else [problem]
+        self.lines.extend(line for line in lines if line not in self.lines)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note an InputError that the block raises, and go on behind it."""
+        try:
+            yield
+        except InputError as error:
+            self.add(error)
+
+    def check(self) -> None:
+        """Raise what was collected, if anything."""
+        if self.lines:
+            raise Problems(self.lines)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A suggestion to append to an error, or nothing: `nearest("sfit", ["sift"])` is `; did you mean sift?`."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {found[0]}?" if found else ""

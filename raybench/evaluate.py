@@ -1,0 +1,182 @@
+"""One evaluation from a job to its output folder: check, resume or refuse, run, publish. What the CLI and jobs call."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from raybench import storage
+from raybench.benchmarks import BENCHMARKS
+from raybench.benchmarks.job import Job, Outcome
+from raybench.engine.inline import InlineExecutor
+from raybench.engine.manifest import Manifest, read_manifest, refuse_other_run
+from raybench.engine.progress import Observer, Observers, progress
+from raybench.engine.run import Executor, Run
+from raybench.errors import ConfigError, DataError
+from raybench.report.page import write_report
+from raybench.table import Table, read_csv
+
+# Arguments that change time and place, never a result: a run may be resumed with others.
+EXECUTION = ("out", "store", "gpus", "verify_inputs")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where and how a job runs. `ray` is an address, `local` or `off`."""
+
+    ray: str = "local"
+    cpus: int | None = None
+    progress: str = "auto"
+    overwrite: bool = False
+    keep_stages: bool = True
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is in the output folder now."""
+
+    out: str
+    tables: tuple[Table, ...]
+    report: str
+    already_done: bool = field(default=False)
+
+
+def evaluate(job: Job, settings: Settings, session: Session | None = None) -> Evaluation:
+    """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
+    asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
+    there = read_manifest(job.out)
+    if there is not None and not settings.overwrite:
+        refuse_other_run(there, asked, job.out)
+    plan = BENCHMARKS[job.benchmark].prepare(job)
+    asked = dataclasses.replace(asked, inputs=plan.inputs)
+    if there is not None and settings.overwrite:
+        _remove_results(there, job.out)
+    elif there is not None and there.is_done_as(asked):
+        return _found(job, there)
+    if session is None:
+        with open_session(job, settings) as own:
+            return _perform(job, settings, asked, plan.execute, own, plan.summary)
+    return _perform(job, settings, asked, plan.execute, session, plan.summary)
+
+
+def preflight(job: Job) -> str:
+    """Everything that `run` would trip over, raised at once; what was found if nothing."""
+    there = read_manifest(job.out) if job.out else None
+    if there is not None:
+        refuse_other_run(there, Manifest(job.benchmark, _arguments(job), {}, {}), job.out)
+    return BENCHMARKS[job.benchmark].prepare(job).summary
+
+
+@dataclass(frozen=True)
+class Session:
+    """An executor that is up, and who watches it; may serve many evaluations."""
+
+    executor: Executor
+    observer: Observer
+
+
+@contextmanager
+def open_session(job: Job, settings: Settings) -> Iterator[Session]:
+    """Join or start Ray, or stay in this process; ended with the block."""
+    shown = progress(settings.progress)
+    observer = shown
+    executor: Executor
+    if settings.ray == "off":
+        executor = InlineExecutor(observer, gpus=_gpu_here(job.device))
+    else:
+        # Only a run on Ray pays for importing it.
+        from raybench.engine.ray_core import connect
+        from raybench.engine.telemetry import Counters
+
+        starting = "starting Ray on this machine" if settings.ray == "local" else f"joining Ray at {settings.ray}"
+        shown.said(starting)
+        watchers: list[Observer] = [shown]
+        observer = Observers(watchers)
+        executor = connect(settings.ray, cpus=settings.cpus, gpus=job.gpus, device=job.device, observer=observer)
+        watchers.append(Counters())
+    try:
+        yield Session(executor, observer)
+    finally:
+        executor.close()
+
+
+def _perform(job: Job, settings: Settings, asked: Manifest, execute: Any, session: Session, summary: str) -> Evaluation:
+    run = Run(job.out, job.store, session.executor, session.observer)
+    run.say(f"{job.benchmark}: {summary}")
+    asked = dataclasses.replace(asked, cluster=run.cluster())
+    asked.publish(job.out)
+    outcome: Outcome = execute(run)
+    tables = _with_provenance(outcome, asked)
+    for name, table in zip(_file_names(outcome), tables, strict=True):
+        storage.publish(storage.join(job.out, name), table.to_csv().encode())
+    files = [*_file_names(outcome), *outcome.files, "report.html"]
+    done = dataclasses.replace(
+        asked,
+        status="done",
+        stages=[dataclasses.asdict(record) for record in run.records],
+        files=files,
+        notes=list(outcome.main.notes),
+    )
+    report = storage.join(job.out, "report.html")
+    storage.publish(report, write_report([(done, tables)]).encode())
+    done.publish(job.out)
+    if not settings.keep_stages:
+        for record in run.records:
+            storage.delete_folder(storage.join(job.store, record.digest))
+    return Evaluation(job.out, tables, report)
+
+
+def _found(job: Job, there: Manifest) -> Evaluation:
+    return Evaluation(job.out, read_tables(job.out, there), storage.join(job.out, "report.html"), already_done=True)
+
+
+def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
+    """The tables of a finished run, main table first."""
+    benchmark = BENCHMARKS[manifest.benchmark]
+    tables = []
+    for name in [name for name in manifest.files if name.endswith(".csv") and not name.startswith("results/")]:
+        try:
+            text = storage.read(storage.join(out, name)).decode()
+        except FileNotFoundError:
+            raise DataError(f"{out}: {name} is missing; run again with --overwrite") from None
+        table = read_csv(Path(name).stem, text, benchmark.fractions)
+        main = name == benchmark.main_file
+        tables.append(dataclasses.replace(table, notes=tuple(manifest.notes)) if main else table)
+    return tuple(tables)
+
+
+def _file_names(outcome: Outcome) -> list[str]:
+    return [outcome.main.file_name, *(f"tables/{table.file_name}" for table in outcome.further)]
+
+
+def _with_provenance(outcome: Outcome, manifest: Manifest) -> tuple[Table, ...]:
+    provenance = {"benchmark": manifest.benchmark, "raybench": manifest.versions["raybench"], **manifest.inputs}
+    return tuple(dataclasses.replace(table, provenance=provenance) for table in (outcome.main, *outcome.further))
+
+
+def _remove_results(there: Manifest, out: str) -> None:
+    """What the manifest says the run wrote, and nothing else; the store stays."""
+    storage.in_parallel(storage.delete, [storage.join(out, name) for name in there.files])
+
+
+def _arguments(job: Job) -> dict[str, Any]:
+    fields = dataclasses.asdict(job)
+    options = fields.pop("options")
+    given = {key: value for key, value in {**fields, **options}.items() if value not in (None, {}, "")}
+    return {key: value for key, value in given.items() if key not in (*EXECUTION, "benchmark")}
+
+
+def _execution(job: Job, settings: Settings) -> dict[str, Any]:
+    return {**{key: getattr(job, key) for key in EXECUTION}, **dataclasses.asdict(settings)}
+
+
+def _gpu_here(device: str) -> int:
+    """1 if `--ray off` may use a GPU of this machine."""
+    there = Path("/dev/nvidiactl").exists()
+    if device == "gpu" and not there:
+        raise ConfigError("--device gpu: this machine has no GPU; give --device cpu or auto")
+    return int(there and device != "cpu")

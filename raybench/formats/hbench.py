@@ -1,0 +1,243 @@
+"""The 2016 HPatches (HBench) files: patch strips, CSV descriptors, `.benchmark`, `.pairs`, `.labels`, `.results`.
+
+Bytes to values and back, nothing else. Lists may have millions of lines: whole columns are parsed at once, and only
+a file that does not parse is walked line by line, to name the line that is wrong.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
+from PIL import Image
+
+from raybench.errors import DataError
+
+PNG_HEADER_BYTES = 24
+DELIMITERS = (";", "\t", ",", " ")
+SIGNATURE = re.compile(r"([^.,]+)\.([^.,]+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class PatchPairs:
+    """The lines of a `.pairs` file; `*_image` counts into `images` (`SEQ/IM`), `*_patch` into that image's strip."""
+
+    images: tuple[str, ...]
+    a_image: NDArray[np.int32]
+    a_patch: NDArray[np.int32]
+    b_image: NDArray[np.int32]
+    b_patch: NDArray[np.int32]
+    labels: NDArray[np.bool_] | None
+
+    def __len__(self) -> int:
+        return len(self.a_image)
+
+
+@dataclass(frozen=True)
+class Distances:
+    """The lines of a classification `.results` file."""
+
+    distances: NDArray[np.float64]
+    labels: NDArray[np.bool_] | None
+
+
+def strip_shape(header: bytes, name: str) -> tuple[int, int]:
+    """Patches and their side in px of a strip, from the first bytes of its PNG file."""
+    if len(header) < PNG_HEADER_BYTES or header[:8] != b"\x89PNG\r\n\x1a\n":
+        raise DataError(f"{name}: no PNG file; a patch strip is a grey PNG, one patch above the other")
+    width, height = struct.unpack(">II", header[16:24])
+    if not width or height % width:
+        raise DataError(
+            f"{name}: {width}x{height} px; the height of a patch strip must be a multiple of its width "
+            "(square patches stacked top to bottom)"
+        )
+    return height // width, width
+
+
+def read_strip(data: bytes, name: str) -> NDArray[np.uint8]:
+    """The patches of a strip, (n, side, side)."""
+    count, side = strip_shape(data[:PNG_HEADER_BYTES], name)
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            pixels = np.asarray(image.convert("L"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise DataError(f"{name}: can't be decoded ({error}); the file may be cut short") from error
+    return pixels.reshape(count, side, side)
+
+
+def read_descriptors(data: bytes, name: str) -> NDArray[np.float64]:
+    """A CSV of descriptors, one a line, (n, dim); the delimiter is found from the first line."""
+    first = data[: data.find(b"\n") if b"\n" in data else len(data)].decode("utf-8", "replace").strip()
+    if not first:
+        raise DataError(f"{name}: empty; expected one descriptor a line")
+    delimiter = next((candidate for candidate in DELIMITERS if candidate in first), ",")
+    width = len(first.split(delimiter))
+    columns = _columns(data, delimiter, {str(i): pa.float64() for i in range(width)})
+    if columns is None:
+        rows = [_numbers(line, number, delimiter, width, name) for number, line in _lines(data)]
+        return np.array(rows, np.float64).reshape(-1, width)
+    return np.stack([column.to_numpy() for column in columns], axis=1)
+
+
+def read_list_names(data: bytes, name: str) -> tuple[str, ...]:
+    """The `.pairs` files that a classification `.benchmark` names, in order."""
+    names = tuple(line.strip() for _, line in _lines(data) if line.strip())
+    if not names:
+        raise DataError(f"{name}: empty; expected the names of .pairs files, one a line")
+    for number, found in enumerate(names, 1):
+        if not found.endswith(".pairs") or "/" in found:
+            raise DataError(f"{name}: line {number}: expected the name of a .pairs file, found {found!r}")
+    return names
+
+
+def read_pairs(data: bytes, name: str) -> PatchPairs:
+    """`patch_a,patch_b[,label]` a line; a patch is `SEQ.IM.K`."""
+    labelled = data[: data.find(b"\n") if b"\n" in data else len(data)].count(b",") == 2
+    types = {"a": pa.string(), "a_im": pa.string(), "a_k": pa.int32(), "b": pa.string(), "b_im": pa.string()}
+    types |= {"b_k": pa.int32()} | ({"label": pa.int8()} if labelled else {})
+    columns = _columns(data.replace(b".", b","), ",", types, dictionary=True)
+    if columns is None or any(int(np.min(columns[i])) < 0 for i in (2, 5)):
+        _explain(data, name, lambda line: _pair_problem(line, labelled))
+    assert columns is not None
+    labels = _flags(np.asarray(columns[6]), name) if labelled else None
+    images, codes = _image_codes([(columns[0], columns[1]), (columns[3], columns[4])])
+    return PatchPairs(images, codes[0], columns[2].to_numpy(), codes[1], columns[5].to_numpy(), labels)
+
+
+def read_labels(data: bytes, name: str) -> NDArray[np.bool_]:
+    """0 or 1 a line, for all pairs of a task."""
+    columns = _columns(data, ",", {"label": pa.int8()})
+    if columns is None:
+        _explain(
+            data, name, lambda line: None if line.strip() in ("0", "1") else f"label {line.strip()!r} is not 0 or 1"
+        )
+    assert columns is not None
+    return _flags(np.asarray(columns[0]), name)
+
+
+def read_distances(data: bytes, name: str) -> Distances:
+    """`distance[,label]` a line."""
+    labelled = b"," in data[: data.find(b"\n") if b"\n" in data else len(data)]
+    types = {"distance": pa.float64()} | ({"label": pa.int8()} if labelled else {})
+    columns = _columns(data, ",", types)
+    if columns is None:
+        _explain(data, name, lambda line: _distance_problem(line, labelled))
+    assert columns is not None
+    distances = columns[0].to_numpy()
+    bad = np.flatnonzero(np.isnan(distances))
+    if len(bad):
+        raise DataError(f"{name}: line {bad[0] + 1}: the distance is NaN ({len(bad):,} such lines); compute it again")
+    return Distances(distances, _flags(np.asarray(columns[1]), name) if labelled else None)
+
+
+def write_distances(distances: NDArray[np.float64], labels: NDArray[np.bool_] | None) -> bytes:
+    """`distance,label` a line (or the distance alone), every digit that is needed to read the same number back."""
+    if not len(distances):
+        return b""
+    if labels is None:
+        lines = [repr(distance) for distance in distances.tolist()]
+    else:
+        ends = (",0", ",1")
+        lines = [
+            repr(distance) + ends[label] for distance, label in zip(distances.tolist(), labels.tolist(), strict=True)
+        ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _columns(
+    data: bytes, delimiter: str, types: dict[str, pa.DataType], dictionary: bool = False
+) -> list[pa.ChunkedArray] | None:
+    """The columns of a CSV without a header, or None if it does not parse as these types."""
+    if not data.strip():
+        return [pa.chunked_array([[]], kind) for kind in types.values()]
+    try:
+        table = pa_csv.read_csv(
+            pa.BufferReader(data),
+            pa_csv.ReadOptions(column_names=list(types), use_threads=False),
+            pa_csv.ParseOptions(delimiter=delimiter, quote_char=False),
+            pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
+        )
+    except pa.ArrowInvalid:
+        # White space around values is allowed, but rare: only then is it worth a second look.
+        spaced = delimiter != " " and b" " in data
+        return _columns(data.replace(b" ", b""), delimiter, types, dictionary) if spaced else None
+    columns: list[pa.ChunkedArray] = table.columns
+    return [c.dictionary_encode() if dictionary and c.type == pa.string() else c for c in columns]
+
+
+def _image_codes(
+    pairs: list[tuple[pa.ChunkedArray, pa.ChunkedArray]],
+) -> tuple[tuple[str, ...], list[NDArray[np.int32]]]:
+    """Names `SEQ/IM` in order, and each column pair as numbers into them."""
+    names: dict[str, int] = {}
+    coded = []
+    for sequences, images in pairs:
+        sequence, image = sequences.combine_chunks(), images.combine_chunks()
+        width = max(len(image.dictionary), 1)
+        both = sequence.indices.to_numpy().astype(np.int64) * width + image.indices.to_numpy()
+        present, code = np.unique(both, return_inverse=True)
+        seen = [f"{sequence.dictionary[int(i // width)]}/{image.dictionary[int(i % width)]}" for i in present]
+        numbers = np.array([names.setdefault(name, len(names)) for name in seen], np.int32)
+        coded.append(numbers[code] if len(code) else np.zeros(0, np.int32))
+    ordered = sorted(names)
+    place = np.zeros(len(names), np.int32)
+    place[[names[name] for name in ordered]] = np.arange(len(names), dtype=np.int32)
+    return tuple(ordered), [place[code] if len(code) else code for code in coded]
+
+
+def _flags(labels: NDArray[np.int8], name: str) -> NDArray[np.bool_]:
+    bad = np.flatnonzero((labels != 0) & (labels != 1))
+    if len(bad):
+        raise DataError(f"{name}: line {bad[0] + 1}: label {labels[bad[0]]} is not 0 or 1")
+    flags: NDArray[np.bool_] = labels == 1
+    return flags
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, str]]:
+    return enumerate(data.decode("utf-8", "replace").splitlines(), 1)
+
+
+def _numbers(line: str, number: int, delimiter: str, width: int, name: str) -> list[float]:
+    fields = line.strip().split(delimiter)
+    if len(fields) != width:
+        raise DataError(f"{name}: line {number}: {len(fields)} values, the first line has {width}")
+    try:
+        return [float(field) for field in fields]
+    except ValueError as error:
+        raise DataError(f"{name}: line {number}: {error}") from None
+
+
+def _explain(data: bytes, name: str, problem: Callable[[str], str | None]) -> None:
+    for number, line in _lines(data):
+        found = problem(line)
+        if found:
+            raise DataError(f"{name}: line {number}: {found}")
+    raise DataError(f"{name}: does not parse")
+
+
+def _pair_problem(line: str, labelled: bool) -> str | None:
+    fields = line.strip().split(",")
+    if len(fields) != 2 + labelled:
+        return f"expected patch_a,patch_b{',label' if labelled else ''}, found {line.strip()!r}"
+    for field in fields[:2]:
+        if not SIGNATURE.fullmatch(field):
+            return f"{field!r} is no patch signature SEQ.IM.K"
+    return None if not labelled or fields[2] in ("0", "1") else f"label {fields[2]!r} is not 0 or 1"
+
+
+def _distance_problem(line: str, labelled: bool) -> str | None:
+    fields = line.strip().split(",")
+    if len(fields) != 1 + labelled:
+        return f"expected distance{',label' if labelled else ''}, found {line.strip()!r}"
+    try:
+        float(fields[0])
+    except ValueError:
+        return f"distance {fields[0]!r} is no number"
+    return None if not labelled or fields[1].strip() in ("0", "1") else f"label {fields[1]!r} is not 0 or 1"

@@ -1,0 +1,1 @@
+"""What is measured: rankings, mergeable partial results. Pure numpy; no paths, no Ray."""

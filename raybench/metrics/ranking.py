@@ -1,0 +1,80 @@
+"""Rankings: average precision, ROC and precision-recall points of items in a given order.
+
+Follows the TREC definition of AP as VLFeat's `vl_pr` and the HBench toolbox compute it. Callers bring items in
+rank order (see `by_distance`), so the tie rule is theirs and is named there. Counts are integers to the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Flags = NDArray[np.bool_]
+
+
+def by_distance(distances: NDArray[np.float64], relevant: Flags) -> Flags:
+    """Relevance in order of rising distance. Ties keep the order of the file (a stable sort).
+
+    >>> by_distance(np.array([2.0, 1.0, 1.0]), np.array([True, False, True])).tolist()
+    [False, True, True]
+    """
+    return relevant[np.argsort(distances, kind="stable")]
+
+
+def trec_ap(ranked: Flags) -> float:
+    """The mean over relevant items of the precision at their rank; nan if none is relevant.
+
+    >>> trec_ap(np.array([True, False, True]))  # (1/1 + 2/3) / 2
+    0.8333333333333333
+    """
+    ranks = np.flatnonzero(ranked) + 1
+    if not len(ranks):
+        return float("nan")
+    return float(np.mean(np.arange(1, len(ranks) + 1) / ranks))
+
+
+def roc_auc(ranked: Flags) -> float:
+    """The area under the ROC by trapezoids, one item a point; nan without both kinds of items.
+
+    One item a point makes it the share of (relevant, other) pairs in the right order.
+
+    >>> roc_auc(np.array([True, False, True]))
+    0.5
+    """
+    places = np.flatnonzero(ranked)
+    others = len(ranked) - len(places)
+    if not len(places) or not others:
+        return float("nan")
+    wrong = int((places - np.arange(len(places))).sum())  # others ranked before each relevant item
+    return 1.0 - wrong / (len(places) * others)
+
+
+def balanced(relevant: Flags) -> NDArray[np.int64]:
+    """Positions of all relevant items, then of the first as many others, in the order of the file."""
+    positives = np.flatnonzero(relevant)
+    return np.concatenate([positives, np.flatnonzero(~relevant)[: len(positives)]])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a ranking after each item, the point before the first item included; thinned evenly by rank."""
+
+    rank: NDArray[np.int64]
+    recall: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    false_positive_rate: NDArray[np.float64]
+
+
+def curve(ranked: Flags, most: int = 5_000) -> Curve:
+    """PR and ROC points of a ranking, at most about `most`; the first and last are always among them.
+
+    Recall is the ROC's true-positive rate. At rank 0 precision is 1, as VLFeat has it.
+    """
+    rank = np.unique(np.linspace(0, len(ranked), min(len(ranked), most) + 1).astype(np.int64))
+    found = np.concatenate([[0], np.cumsum(ranked, dtype=np.int64)])[rank]
+    wrong = rank - found
+    precision = np.where(rank > 0, found / np.maximum(rank, 1), 1.0)
+    positives, others = max(int(ranked.sum()), 1), max(int((~ranked).sum()), 1)
+    return Curve(rank, found / positives, precision, wrong / others)

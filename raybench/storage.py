@@ -1,0 +1,297 @@
+"""URIs to bytes: list, read, map, publish. Knows nothing of what the bytes mean.
+
+A URI is a path, `file://` or any fsspec URL. Publishing is atomic: temp and rename on disk, one put on object
+stores. Throttling and time-outs are tried again with growing, jittered pauses; wrong credentials, a missing
+bucket and a refused permission are said at once. Credentials come from the environment only.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import mmap
+import os
+import random
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import fsspec
+
+from raybench.errors import ConfigError, StorageError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ATTEMPTS = 5
+FIRST_PAUSE_SECONDS = 0.2
+THREADS = 16  # requests under way at once from one process
+CACHE_BYTES = 32 * 2**30  # of the node-local cache; the least recently used go first
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file below a listed folder: path relative to it, size, and a stamp that changes when it is rewritten."""
+
+    name: str
+    size_bytes: int
+    stamp: str
+
+
+def join(uri: str, *parts: str) -> str:
+    """The URI of something below a folder."""
+    return "/".join([uri.rstrip("/"), *(part.strip("/") for part in parts)])
+
+
+def local_path(uri: str) -> Path | None:
+    """The path behind a URI on this machine's disk, None for everything else."""
+    if "://" not in uri:
+        return Path(uri)
+    return Path(uri.removeprefix("file://")) if uri.startswith("file://") else None
+
+
+def checked(uri: str) -> str:
+    """The URI itself, made absolute if it is a path; refuses one that carries credentials or an unknown scheme."""
+    path = local_path(uri)
+    if path is not None:
+        return str(path.expanduser().absolute())
+    parts = urlsplit(uri)
+    if parts.username or parts.password or "@" in parts.netloc:
+        raise ConfigError(f"{parts.scheme}://…: a URI must not carry credentials; put them into the environment")
+    if parts.scheme not in fsspec.available_protocols():
+        raise ConfigError(f"{uri}: unknown scheme {parts.scheme!r}; use a path, file://, s3:// or another fsspec URL")
+    return uri
+
+
+def read(uri: str) -> bytes:
+    """The whole content."""
+    path = local_path(uri)
+    if path is not None:
+        return _said(uri, path.read_bytes)
+    return _said(uri, lambda: bytes(_filesystem(uri).cat_file(uri)))
+
+
+def read_start(uri: str, count: int) -> bytes:
+    """The first `count` bytes (fewer if the file is shorter): enough for headers."""
+    path = local_path(uri)
+    if path is not None:
+
+        def head() -> bytes:
+            with path.open("rb") as file:
+                return file.read(count)
+
+        return _said(uri, head)
+    return _said(uri, lambda: bytes(_filesystem(uri).cat_file(uri, start=0, end=count)))
+
+
+def read_mapped(uri: str) -> memoryview:
+    """The whole content as a mapped file: of the file itself on disk, of its node-local copy elsewhere."""
+    path = local_path(uri)
+    for _ in range(ATTEMPTS):
+        source = path if path is not None else _cached_copy(uri)
+        try:
+            with source.open("rb") as file:
+                if os.fstat(file.fileno()).st_size == 0:
+                    return memoryview(b"")
+                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except FileNotFoundError:
+            if path is not None:
+                raise
+            # Another process evicted the copy between making and opening it: fetch it again.
+    raise StorageError(f"{uri}: its node-local copy vanished {ATTEMPTS} times; is {_cache_folder()} full?")
+
+
+def fetch(uri: str) -> Path:
+    """A path on this node with the content, for libraries that open files themselves."""
+    path = local_path(uri)
+    return path if path is not None else _cached_copy(uri)
+
+
+def list_files(uri: str) -> list[Entry]:
+    """Every file below a folder, in name order; a missing folder has none."""
+    path = local_path(uri)
+    if path is not None:
+        return sorted(_walk(path, ""), key=lambda entry: entry.name)
+    filesystem = _filesystem(uri)
+
+    def find() -> dict[str, Any]:
+        filesystem.invalidate_cache()
+        found: dict[str, Any] = filesystem.find(uri, detail=True)
+        return found
+
+    try:
+        found = _said(uri, find)
+    except FileNotFoundError:
+        return []
+    root = filesystem._strip_protocol(uri).rstrip("/") + "/"
+    return sorted(
+        (
+            Entry(name.removeprefix(root), int(info.get("size") or 0), _stamp(info))
+            for name, info in found.items()
+            if name.startswith(root)
+        ),
+        key=lambda entry: entry.name,
+    )
+
+
+def exists(uri: str) -> bool:
+    """Whether there is a file or folder."""
+    path = local_path(uri)
+    if path is not None:
+        return path.exists()
+    filesystem = _filesystem(uri)
+    filesystem.invalidate_cache()
+    return _said(uri, lambda: bool(filesystem.exists(uri)))
+
+
+def publish(uri: str, data: bytes) -> None:
+    """Write the whole content at once: a reader sees the old file, none, or all of the new one."""
+    path = local_path(uri)
+    if path is None:
+        _said(uri, lambda: _filesystem(uri).pipe_file(uri, data))
+        return
+    # No fsync: what a power cut tears, the shard file's checksums find.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def delete(uri: str) -> None:
+    """Remove one file; one that is not there is fine."""
+    path = local_path(uri)
+    if path is not None:
+        path.unlink(missing_ok=True)
+        return
+    try:
+        _said(uri, lambda: _filesystem(uri).rm_file(uri))
+    except FileNotFoundError:
+        return
+
+
+def delete_folder(uri: str) -> None:
+    """Remove a folder and all below it."""
+    path = local_path(uri)
+    if path is not None:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    in_parallel(delete, [join(uri, entry.name) for entry in list_files(uri)])
+
+
+def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """The function's results in the order of the items, with several requests under way at once."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(function, items))
+
+
+@cache
+def _filesystem_of(protocol: str) -> Any:
+    return fsspec.filesystem(protocol, use_listings_cache=False)
+
+
+def _filesystem(uri: str) -> Any:
+    return _filesystem_of(urlsplit(uri).scheme)
+
+
+def _walk(folder: Path, prefix: str) -> Iterable[Entry]:
+    try:
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from _walk(Path(entry.path), f"{prefix}{entry.name}/")
+        elif not entry.name.endswith(".tmp"):
+            info = entry.stat()
+            yield Entry(prefix + entry.name, info.st_size, str(info.st_mtime_ns))
+
+
+def _stamp(info: dict[str, Any]) -> str:
+    for key in ("ETag", "etag", "md5", "mtime", "LastModified", "last_modified", "created"):
+        if info.get(key) is not None:
+            return str(info[key])
+    return ""
+
+
+def _said(uri: str, action: Callable[[], R]) -> R:
+    """The action's result; tries again what may pass, and turns what will not into a StorageError."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return action()
+        except FileNotFoundError as error:
+            if "bucket" in str(error).lower():
+                raise StorageError(f"{uri}: the bucket does not exist ({error}); make it or mend the name") from error
+            raise
+        except Exception as error:
+            reason = _final_reason(error)
+            if reason is not None:
+                raise StorageError(f"{uri}: {reason}") from error
+            if not _may_pass(error):
+                raise
+            if attempt == ATTEMPTS - 1:
+                raise StorageError(f"{uri}: still failing after {ATTEMPTS} tries ({error})") from error
+            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _final_reason(error: Exception) -> str | None:
+    """Why trying again is useless, in words; None if it may help."""
+    name, text = type(error).__name__, str(error)
+    if name in ("NoCredentialsError", "PartialCredentialsError"):
+        return "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
+    if any(sign in text for sign in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken")):
+        return f"the credentials are refused ({text}); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    if isinstance(error, PermissionError):
+        return f"permission denied ({text}); check the credentials in the environment and the permissions"
+    if "NoSuchBucket" in text or "bucket does not exist" in text.lower():
+        return f"the bucket does not exist ({text}); make it or mend the name"
+    return None
+
+
+def _may_pass(error: Exception) -> bool:
+    """Throttling, time-outs and lost connections."""
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    if isinstance(error, OSError) and error.errno in (errno.EBUSY, errno.EAGAIN, errno.ETIMEDOUT, errno.EIO):
+        return True
+    signs = ("SlowDown", "Throttl", "Timeout", "timed out", "Connect", "ServiceUnavailable", "InternalError")
+    return any(sign in f"{type(error).__name__} {error}" for sign in signs)
+
+
+def _cache_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"raybench-cache-{os.getuid()}"
+
+
+def _cached_copy(uri: str) -> Path:
+    """The node-local copy of a remote file, fetched if this version of it is not there yet."""
+    info = _said(uri, lambda: _filesystem(uri).info(uri))
+    name = hashlib.blake2b(f"{uri} {info.get('size')} {_stamp(info)}".encode(), digest_size=16).hexdigest()
+    copy = _cache_folder() / name
+    if copy.exists():
+        os.utime(copy)
+        return copy
+    copy.parent.mkdir(mode=0o700, exist_ok=True)
+    _make_room(int(info.get("size") or 0))
+    publish(str(copy), read(uri))
+    return copy
+
+
+def _make_room(size_bytes: int) -> None:
+    files = sorted((entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(_cache_folder()))
+    total = sum(size for _, size, _ in files) + size_bytes
+    for _, size, path in files:
+        if total <= CACHE_BYTES:
+            return
+        Path(path).unlink(missing_ok=True)
+        total -= size

@@ -1,0 +1,133 @@
+"""Table: what a benchmark returns and the only thing a report reads.
+
+Values are kept at full precision; rounding to percent happens in `shown`, on the way to a person.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns. `fractions` are columns shown as percent; `notes` stand below the table."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    fractions: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    provenance: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}.csv"
+
+    def to_csv(self) -> str:
+        """Full precision; an undefined value is an empty cell."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([_exact(cell) for cell in row] for row in self.rows)
+        return text.getvalue()
+
+    def to_json(self) -> str:
+        rows = [dict(zip(self.columns, map(_or_none, row), strict=True)) for row in self.rows]
+        return json.dumps(
+            {"name": self.name, "notes": self.notes, "provenance": self.provenance, "rows": rows}, indent=1
+        )
+
+    def to_markdown(self) -> str:
+        lines = ["| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.shown()]
+        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+
+    def to_latex(self) -> str:
+        escape = str.maketrans({character: f"\\{character}" for character in "_%&#$"})
+        alignment = "".join("r" if self._is_number(i) else "l" for i in range(len(self.columns)))
+        rows = [self.columns, *self.shown()]
+        body = [" & ".join(cell.translate(escape) for cell in row) + r" \\" for row in rows]
+        return "\n".join([rf"\begin{{tabular}}{{{alignment}}}", body[0], r"\hline", *body[1:], r"\end{tabular}"]) + "\n"
+
+    def to_html(self) -> str:
+        """A `<table>` with everything escaped."""
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        kind = ["n" if self._is_number(i) else "t" for i in range(len(self.columns))]
+        body = "".join(
+            "<tr>" + "".join(f'<td class="{kind[i]}">{html.escape(cell)}</td>' for i, cell in enumerate(row)) + "</tr>"
+            for row in self.shown()
+        )
+        notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in self.notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+    def to_text(self) -> str:
+        """Aligned columns for a terminal, fractions as percent with two decimals."""
+        rows = [self.columns, *self.shown()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(self.columns))]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if self._is_number(i) else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:], *self.notes]) + "\n"
+
+    def shown(self) -> list[tuple[str, ...]]:
+        """The rows as a person reads them."""
+        return [
+            tuple(self._shown(column, cell) for column, cell in zip(self.columns, row, strict=True))
+            for row in self.rows
+        ]
+
+    def _shown(self, column: str, cell: Cell) -> str:
+        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+            return "–"
+        if isinstance(cell, float):
+            return f"{100 * cell:.2f}" if column in self.fractions else f"{cell:.4g}"
+        return f"{cell:,}" if isinstance(cell, int) else cell
+
+    def _is_number(self, column: int) -> bool:
+        return all(isinstance(row[column], int | float | None) for row in self.rows)
+
+
+def read_csv(name: str, text: str, fractions: frozenset[str] = frozenset()) -> Table:
+    """A table that `to_csv` wrote: numbers become numbers again, empty cells None."""
+    rows = list(csv.reader(io.StringIO(text)))
+    return Table(name, tuple(rows[0]), tuple(tuple(_cell(cell) for cell in row) for row in rows[1:]), fractions)
+
+
+def joined(name: str, label: str, tables: Sequence[tuple[str, Table]], notes: tuple[str, ...] = ()) -> Table:
+    """Tables of one kind below each other, with a first column that says whose rows they are."""
+    first = tables[0][1]
+    rows = [(title, *row) for title, table in tables for row in table.rows]
+    return Table(name, (label, *first.columns), tuple(rows), first.fractions, notes)
+
+
+def _exact(cell: Cell) -> str:
+    cell = _or_none(cell)
+    if cell is None:
+        return ""
+    return repr(cell) if isinstance(cell, float) else str(cell)
+
+
+def _or_none(cell: Cell) -> Any:
+    return None if isinstance(cell, float) and math.isnan(cell) else cell
+
+
+def _cell(text: str) -> Cell:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text or None

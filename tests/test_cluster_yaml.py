@@ -1,0 +1,115 @@
+"""The two cluster files, as far as they can be judged without a cloud: Ray's own validator, and what we rely on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ray.autoscaler._private.util import prepare_config, validate_config
+
+ROOT = Path(__file__).parent.parent
+OBJECT_STORES = ("s3://", "gs://", "az://", "abfs://")
+
+
+@pytest.fixture
+def cluster() -> Any:
+    return yaml.safe_load((ROOT / "cluster.yaml").read_text())
+
+
+@pytest.fixture
+def rayjob() -> Any:
+    return yaml.safe_load((ROOT / "jobs" / "rayjob.yaml").read_text())
+
+
+def entrypoint(rayjob: Any) -> list[str]:
+    return shlex.split(rayjob["spec"]["entrypoint"])
+
+
+def containers(group: Any) -> list[Any]:
+    found: list[Any] = group["template"]["spec"]["containers"]
+    return found
+
+
+def test_ray_accepts_the_cluster_file(cluster: Any) -> None:
+    validate_config(prepare_config(cluster))
+
+
+def test_the_head_offers_neither_cpus_nor_gpus(cluster: Any) -> None:
+    resources = cluster["available_node_types"][cluster["head_node_type"]]["resources"]
+    assert resources["CPU"] == 0
+    assert resources.get("GPU", 0) == 0
+
+
+def test_the_gpu_workers_declare_gpus_and_are_spot(cluster: Any) -> None:
+    gpu = cluster["available_node_types"]["gpu"]
+    assert gpu["resources"]["GPU"] > 0
+    assert gpu["node_config"]["InstanceMarketOptions"]["MarketType"] == "spot"
+
+
+def test_no_worker_is_kept_when_there_is_no_work(cluster: Any) -> None:
+    workers = {name: kind for name, kind in cluster["available_node_types"].items() if name != "head"}
+    assert set(workers) == {"loader", "gpu"}
+    assert {kind["min_workers"] for kind in workers.values()} == {0}
+
+
+def test_gpu_nodes_end_with_faiss_gpu_alone(cluster: Any) -> None:
+    commands = cluster["available_node_types"]["gpu"]["worker_setup_commands"]
+    extra, removal, last = (
+        next(n for n, command in enumerate(commands) if wanted in command)
+        for wanted in ("pip install -c constraints.txt '.[gpu]'", "uninstall -y faiss-cpu", "faiss-gpu")
+    )
+    assert extra < removal < last == len(commands) - 1
+
+
+def test_environment_runs_and_data_stay_at_home(cluster: Any) -> None:
+    assert {".venv", "runs", "data"} <= set(cluster["rsync_exclude"])
+
+
+def test_every_node_is_started_with_the_token_on(cluster: Any) -> None:
+    for role in ("head", "worker"):
+        starts = [line for line in cluster[f"{role}_start_ray_commands"] if "ray start" in line]
+        assert all("RAY_AUTH_MODE=token" in line for line in starts)
+        assert starts
+
+
+def test_the_rayjob_is_a_rayjob(rayjob: Any) -> None:
+    assert (rayjob["apiVersion"], rayjob["kind"]) == ("ray.io/v1", "RayJob")
+
+
+def test_the_rayjob_runs_a_script_that_exists(rayjob: Any) -> None:
+    interpreter, script, *_ = entrypoint(rayjob)
+    assert interpreter == "python"
+    assert Path(script).parent == Path("jobs")
+    assert (ROOT / script).is_file()
+
+
+@pytest.mark.parametrize("option", ["--out", "--store"])
+def test_what_the_rayjob_leaves_survives_its_cluster(rayjob: Any, option: str) -> None:
+    words = entrypoint(rayjob)
+    assert words[words.index(option) + 1].startswith(OBJECT_STORES)
+
+
+def test_only_the_gpu_group_of_the_rayjob_has_gpus(rayjob: Any) -> None:
+    spec = rayjob["spec"]["rayClusterSpec"]
+    groups = {"head": spec["headGroupSpec"]} | {group["groupName"]: group for group in spec["workerGroupSpecs"]}
+    with_gpus = {
+        name for name, group in groups.items() if "nvidia.com/gpu" in containers(group)[0]["resources"]["limits"]
+    }
+    assert set(groups) == {"head", "loader", "gpu"}
+    assert with_gpus == {"gpu"}
+
+
+def test_the_rayjob_grows_from_nothing(rayjob: Any) -> None:
+    spec = rayjob["spec"]["rayClusterSpec"]
+    assert spec["enableInTreeAutoscaling"] is True
+    assert all(group["minReplicas"] == 0 < group["maxReplicas"] for group in spec["workerGroupSpecs"])
+
+
+def test_both_files_name_the_same_ray(cluster: Any, rayjob: Any) -> None:
+    images = [cluster["docker"]["image"], cluster["available_node_types"]["gpu"]["docker"]["worker_image"]]
+    versions = {re.search(r":(\d+\.\d+\.\d+)-", image)[1] for image in images}  # type: ignore[index]
+    assert versions == {rayjob["spec"]["rayClusterSpec"]["rayVersion"]}

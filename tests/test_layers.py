@@ -1,0 +1,91 @@
+"""A module imports its own package and the layers before it; certain libraries belong to certain modules."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "raybench"
+
+LAYERS = {
+    "__init__": -1,
+    "errors": -1,
+    "digests": -1,
+    "metrics": 0,
+    "formats": 0,
+    "table": 0,
+    "storage": 1,
+    "sources": 2,
+    "descriptors": 2,
+    "engine": 3,
+    "steps": 4,
+    "benchmarks": 5,
+    "evaluate": 6,
+    "report": 6,
+    "demo": 6,
+    "cli": 6,
+}
+# Where a library may be imported; a library that is not named here may be imported anywhere its layer allows.
+HOMES = {
+    "ray": {"engine/ray_core.py", "engine/telemetry.py"},
+    "fsspec": {"storage.py"},
+    "faiss": {"steps/neighbours.py"},
+    "torch": {"descriptors/__init__.py", "descriptors/torchscript.py"},
+    "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
+    | {"demo/hpatches.py"},
+    "click": {"cli.py"},
+}
+PURE = {"numpy", "pyarrow", "PIL", "h5py"}  # what layer 0 may import beside the standard library
+MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+
+
+def imports(module: str) -> list[str]:
+    tree = ast.parse((ROOT / module).read_text())
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import"
+            names.append(node.module or "")
+            names += [f"{node.module}.{alias.name}" for alias in node.names if node.module == "raybench"]
+    return names
+
+
+def layer(name: str) -> int:
+    return LAYERS[name.split("/")[0].split(".")[0]]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_its_own_layer_and_those_before(module):
+    for name in imports(module):
+        if name.startswith("raybench."):
+            other = name.split(".")[1]
+            if other == "__version__":
+                continue
+            own_package = other == module.split("/")[0]
+            assert own_package or layer(other) < layer(module) or layer(module) == 6, f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_library_is_imported_only_where_it_is_at_home(module):
+    for name in imports(module):
+        library = name.split(".")[0]
+        assert module in HOMES.get(library, {module}), f"{module} imports {library}"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if layer(module) <= 0])
+def test_the_pure_layer_imports_numpy_and_decoders_only(module):
+    import sys
+
+    for name in imports(module):
+        library = name.split(".")[0]
+        assert library in sys.stdlib_module_names | PURE | {"raybench"}, f"{module} imports {library}"
+
+
+def test_a_run_without_ray_does_not_import_it():
+    import subprocess
+    import sys
+
+    code = "import sys, raybench.cli, raybench.engine.run, raybench.engine.inline; sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
