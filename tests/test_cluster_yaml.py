@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,13 @@ def test_the_rayjob_runs_a_script_that_exists(rayjob: Any) -> None:
     assert interpreter == "python"
     assert Path(script).parent == Path("jobs")
     assert (ROOT / script).is_file()
+
+
+def test_the_script_knows_every_option_of_the_rayjob(rayjob: Any) -> None:
+    _, script, benchmark, *rest = entrypoint(rayjob)
+    command = [sys.executable, script, benchmark, "--help"]
+    page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {word for word in rest if word.startswith("--")} <= set(re.findall(r"--[\w-]+", page))
 
 
 @pytest.mark.parametrize("option", ["--out", "--store"])

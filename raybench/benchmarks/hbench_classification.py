@@ -109,7 +109,7 @@ def prepare(job: Job) -> Plan:
             hbench.chosen_distance(job, descriptor)
     with problems.noting():
         tasks = read_task_files(job, problems)
-        if job.results:
+        if job.results and tasks.lists:
             results = read_result_files(job.results, tasks, problems)
         built, segments = build_tasks(tasks, results, job.limit, problems)
         if source is not None:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """What the tasks' folder says: the lists of each task, the pairs of each list, and the labels of tasks."""
+    """What the tasks' folder says: the lists of each sound task, the pairs of each list, and the labels of tasks."""
 
     folder: str
     lists: dict[str, tuple[str, ...]]
@@ -100,6 +100,11 @@ def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
                 if name not in entries:
                     problems.add(f"{folder}/{task}.benchmark: names {name}, which is not in {folder}")
     stems = {task: tuple(name.removesuffix(".pairs") for name in names) for task, names in lists.items()}
+    readable = {**seen_pairs, **seen_labels}
+    for task, names in lists.items():
+        needed = [name for name in (*names, f"{task}.labels") if name in entries or (name in names and not job.results)]
+        if not all(name in readable for name in needed):
+            del stems[task]  # what is wrong with it is noted; what would follow from that is not
     return TaskFiles(folder, stems, pairs, labels, digest_of(seen, seen_pairs, seen_labels))
 
 
@@ -128,6 +133,8 @@ def build_tasks(
     tasks = []
     for task, stems in files_of_tasks.lists.items():
         by_list = results is None or all(stem in results.distances for stem in stems)
+        if not by_list and results is not None and task not in results.distances:
+            continue  # noted where its results were looked for
         try:
             own = []
             for name in stems if by_list else (task,):
@@ -177,10 +184,7 @@ def _lengths(
         known = [len(tasks.labels[task])] if name == task and task in tasks.labels else []
     if results is None:
         return tuple(known)
-    found = results.distances.get(name)
-    if found is None:
-        raise DataError(f"{results.folder}/{name}.results: can't be used (see above)")
-    lines = len(found.distances)
+    lines = len(results.distances[name].distances)
     if known and lines != sum(known):
         raise DataError(f"{results.folder}/{name}.results: {lines:,} lines, expected {sum(known):,}, one a pair")
     return tuple(known) or (lines,)

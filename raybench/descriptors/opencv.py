@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raybench.descriptors.pixels import resized
 
 # Larger chunks are slower: the blurred canvases of 64 SIFT patches are given back to the system and faulted in
-# again at each call (measured 2,600 patches/s a core with 16, 1,700 with 64 or 512).
+# again at each call (measured 2,500 patches/s a core with 16, 1,700 with 64).
 CHUNK = 16
 
 SIFT_SIDE_PX = 65

@@ -6,6 +6,7 @@ steps gather rows.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -138,26 +139,21 @@ class Features:
         return image // np.int32(self.images_per_shard)
 
     def gather(self, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[Any]:
-        """Rows (n, dim) of the patches, in this order. Shards are mapped, never loaded whole."""
+        """Rows (n, dim) of the patches, in this order. Shards are mapped, never loaded whole.
+
+        Each run of images in one shard is taken at once: cheap where callers bring them in order of shards.
+        """
         shards = self.shard_of(image)
-        present = np.unique(shards)
-        if len(present) == 1:
-            return self._rows(int(present[0]), image, patch)
-        out: NDArray[Any] | None = None
-        for index in present:
-            at = np.flatnonzero(shards == index)
-            rows = self._rows(int(index), image[at], patch[at])
-            if out is None:
-                out = np.empty((len(image), rows.shape[1]), rows.dtype)
-            if rows.shape[1] != out.shape[1]:
+        edges = [0, *(np.flatnonzero(shards[1:] != shards[:-1]) + 1).tolist(), len(image)]
+        runs = [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+        rows = [self._rows(int(shards[run.start]), image[run], patch[run]) for run in runs]
+        for run, found in zip(runs, rows, strict=True):
+            if found.shape[1] != rows[0].shape[1]:
                 raise DataError(
-                    f"{self.root}: {self.images[image[at[0]]]} has dimension {rows.shape[1]}, "
-                    f"{self.images[image[0]]} has {out.shape[1]}; all must be the same"
+                    f"{self.root}: {self.images[image[run.start]]} has dimension {found.shape[1]}, "
+                    f"{self.images[image[0]]} has {rows[0].shape[1]}; all must be the same"
                 )
-            out = out.astype(np.promote_types(out.dtype, rows.dtype), copy=False)
-            out[at] = rows
-        assert out is not None
-        return out
+        return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     def _rows(self, shard: int, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[Any]:
         vectors, starts = self._shard(shard)

@@ -18,7 +18,7 @@ from raybench.metrics.partials import Rows
 from raybench.steps.extract import Features
 
 PAIRS_PER_SHARD = 65_536
-BLOCK = 2_048  # rows at once: two float32 blocks and one float64 block of 128-d stay in the cache
+BLOCK = 1_024  # rows at once: two float32 blocks and one float64 block of 128-d stay in the cache
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,10 @@ def pair_distances(run: Run, features: Features, pairs: Pairs, distance: str, sh
 
 
 def _tiled(features: Features, pairs: Pairs, tiles: float) -> NDArray[np.int64]:
-    """Pairs tile by tile of feature files x feature files, then by row, so that a shard covers about one tile."""
-    a_file, b_file = features.shard_of(pairs.a_image), features.shard_of(pairs.b_image)
-    width = max(round(len(features.mapped.shards) / max(tiles, 1.0) ** 0.5), 1)
-    low, high = np.minimum(a_file, b_file) // width, np.maximum(a_file, b_file) // width
-    return np.lexsort((pairs.b_patch, pairs.b_image, pairs.a_patch, pairs.a_image, high, low))
+    """Pairs tile by tile of feature files x feature files, then file by file, so that a shard covers about one tile."""
+    files = len(features.mapped.shards)
+    small = np.min_scalar_type(files)  # numpy sorts integers of 8 and 16 bits by radix, seven times as fast
+    a_file, b_file = features.shard_of(pairs.a_image).astype(small), features.shard_of(pairs.b_image).astype(small)
+    low, high = np.minimum(a_file, b_file), np.maximum(a_file, b_file)
+    width = small.type(max(round(files / max(tiles, 1.0) ** 0.5), 1))
+    return np.lexsort((b_file, a_file, high // width, low // width))

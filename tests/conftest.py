@@ -1,0 +1,113 @@
+"""Real parts for tests: one local Ray for the session, a real S3 server, the command line in this process."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+GOLDEN = TESTS / "golden"
+
+os.environ["PYTHONPATH"] = f"{TESTS}{os.pathsep}{TESTS.parent}"  # Ray's workers find the tests' descriptors
+sys.path.insert(0, str(TESTS))
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one call of the command line left: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def errors(self) -> list[str]:
+        return [line.removeprefix("error: ") for line in self.err.splitlines() if line.startswith("error: ")]
+
+
+@pytest.fixture
+def raybench(capsys):
+    """The command line, in this process; joins the session's Ray if that is up and `--ray off` is not given."""
+    from raybench.cli import exit_code
+
+    def call(*arguments):
+        capsys.readouterr()
+        code = exit_code([str(argument) for argument in arguments])
+        return Said(code, *capsys.readouterr())
+
+    return call
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """An S3 server on loopback; `folder` is where its buckets are on disk."""
+
+    endpoint: str
+    folder: Path
+    pid: int
+
+    def bucket(self, name: str) -> str:
+        (self.folder / name).mkdir(exist_ok=True)
+        return f"s3://{name}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(port: int, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory):
+    """`rclone serve s3` with one key; the environment points at it, before Ray starts, so that workers have it too."""
+    folder = tmp_path_factory.mktemp("s3")
+    port = free_port()
+    command = [Path(sys.executable).parent / "rclone", "serve", "s3", folder, "--addr", f"127.0.0.1:{port}"]
+    server = subprocess.Popen(
+        [*map(str, command), "--auth-key", "testkey,testsecret", "--vfs-cache-mode", "off", "--dir-cache-time", "0s"],
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "RCLONE_CONFIG": "/dev/null"},
+    )
+    wait_for_port(port)
+    os.environ.update(
+        AWS_ACCESS_KEY_ID="testkey",
+        AWS_SECRET_ACCESS_KEY="testsecret",
+        AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
+        AWS_DEFAULT_REGION="us-east-1",
+    )
+    yield S3Server(f"http://127.0.0.1:{port}", folder, server.pid)
+    server.terminate()
+    server.wait(10)
+
+
+@pytest.fixture(scope="session")
+def local_ray(s3):
+    """One Ray for the session, with eight logical GPUs; a test that wants CPUs says `--device cpu`."""
+    import ray
+
+    os.environ["RAY_worker_niceness"] = "0"
+    ray.init("local", num_cpus=4, num_gpus=8, include_dashboard=False, log_to_driver=False)
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture
+def golden():
+    """The inputs of the golden classification case, and its figures."""
+    return GOLDEN / "hbench_classification" / "data"

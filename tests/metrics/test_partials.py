@@ -1,0 +1,75 @@
+"""Rows merge to the same bytes however the items are cut and in whatever order the parts arrive."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raybench.metrics.partials import Rows
+
+values_by_item = st.dictionaries(st.integers(-(2**40), 2**40), st.floats(), max_size=40)
+
+
+def rows_of(values: dict[int, float]) -> Rows:
+    return Rows.of(np.array(list(values), np.int64), np.array(list(values.values()), np.float64))
+
+
+def content(rows: Rows) -> tuple[bytes, bytes]:
+    return rows.index.tobytes(), rows.values.tobytes()
+
+
+@st.composite
+def parts_in_any_order(draw) -> tuple[Rows, list[Rows]]:
+    """All items as one Rows, and the same items in parts, items and parts shuffled."""
+    values = draw(values_by_item)
+    owner = {item: draw(st.integers(0, 4)) for item in values}
+    shuffled = draw(st.permutations(list(values)))
+    parts = [rows_of({item: values[item] for item in shuffled if owner[item] == part}) for part in range(5)]
+    return rows_of(values), draw(st.permutations(parts))
+
+
+@given(parts_in_any_order())
+def test_the_merge_is_independent_of_cutting_and_arrival_order(drawn):
+    whole, parts = drawn
+    assert content(functools.reduce(Rows.merge, parts)) == content(whole)
+
+
+@given(parts_in_any_order())
+def test_the_merge_is_associative(drawn):
+    _, (a, b, c, *_) = drawn
+    assert content(a.merge(b).merge(c)) == content(a.merge(b.merge(c)))
+
+
+@given(parts_in_any_order())
+def test_the_merge_is_commutative(drawn):
+    _, (a, b, *_) = drawn
+    assert content(a.merge(b)) == content(b.merge(a))
+
+
+@given(values_by_item)
+def test_the_index_rises_strictly(values):
+    assert rows_of(values).index.tolist() == sorted(values)
+
+
+@given(values_by_item)
+def test_rows_from_their_arrays_are_the_same_rows(values):
+    rows = rows_of(values)
+    assert content(Rows.from_arrays(rows.to_arrays())) == content(rows)
+
+
+def test_values_may_have_several_columns():
+    one = Rows.of(np.array([1]), np.array([[3.0, 4.0]]))
+    other = Rows.of(np.array([0]), np.array([[1.0, 2.0]]))
+    assert one.merge(other).values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_an_item_twice_in_one_part_is_an_error():
+    with pytest.raises(ValueError, match="twice"):
+        Rows.of(np.array([3, 1, 3]), np.zeros(3))
+
+
+def test_an_item_in_two_parts_is_an_error():
+    with pytest.raises(ValueError, match="twice"):
+        rows_of({1: 0.0, 2: 0.0}).merge(rows_of({2: 0.0}))

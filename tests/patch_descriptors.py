@@ -1,0 +1,75 @@
+"""Descriptors of the tests' own, as a user would write them: `module:Class` specs of the command line."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+
+class Block4:
+    """The golden descriptor: 4x4 block sums, mean taken off, over the standard deviation, four decimals."""
+
+    name = "block4"
+
+    def prepare(self, patches):
+        return patches
+
+    def describe(self, patches):
+        n, side, _ = patches.shape
+        block = side // 4
+        cut = patches[:, : 4 * block, : 4 * block].astype(np.int64)
+        sums = cut.reshape(n, 4, block, 4, block).sum((2, 4)).reshape(n, 16)
+        centred = 16 * sums - sums.sum(1, keepdims=True)
+        std = np.sqrt((centred * centred).sum(1, keepdims=True) / 16.0)
+        return np.round(centred / np.maximum(std, 1.0), 4)
+
+
+class MeetingBlock4(Block4):
+    """Block4 that notes each call in `folder`, and at its `call`-th call waits to be killed while `folder/wait` exists."""
+
+    def __init__(self, folder, call=1):
+        self.folder, self.call, self.calls = Path(folder), call, 0
+
+    def describe(self, patches):
+        self.calls += 1
+        if self.calls == self.call and (self.folder / "wait").exists():
+            (self.folder / "here.tmp").write_text(str(os.getpid()))
+            (self.folder / "here.tmp").rename(self.folder / "here")
+            while (self.folder / "wait").exists():
+                time.sleep(0.02)
+        return super().describe(patches)
+
+
+class Dying(Block4):
+    """Ends its process at every call."""
+
+    def describe(self, patches):
+        os._exit(1)
+
+
+class Failing(Block4):
+    """Raises at every call, with an exception that does not pickle."""
+
+    def describe(self, patches):
+        class Unpicklable(Exception):
+            def __init__(self, a, b):
+                super().__init__(f"{a} {b}")
+
+        raise Unpicklable("no", "luck")
+
+
+class NotANumber(Block4):
+    """Gives NaN for the third patch."""
+
+    def describe(self, patches):
+        vectors = super().describe(patches)
+        vectors[2] = np.nan
+        return vectors
+
+
+class WrongShape(Block4):
+    """Gives one row too few."""
+
+    def describe(self, patches):
+        return super().describe(patches)[1:]
