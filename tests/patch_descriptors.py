@@ -26,7 +26,7 @@ class Block4:
 
 
 class MeetingBlock4(Block4):
-    """Block4 that notes each call in `folder`, and at its `call`-th call waits to be killed while `folder/wait` exists."""
+    """Block4 that at its `call`-th call says where it is in `folder/here`, and waits while `folder/wait` exists."""
 
     def __init__(self, folder, call=1):
         self.folder, self.call, self.calls = Path(folder), call, 0

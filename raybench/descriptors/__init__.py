@@ -115,6 +115,8 @@ def _spec(spec: str, target: str, identity: str, arguments: dict[str, Any]) -> D
         inspect.signature(kind).bind(**arguments)
     except TypeError as error:
         raise ConfigError(f"--descriptor {spec}: {error}") from None
+    if target in MODEL_FILES.values():
+        kind(**arguments)  # checks its arguments; the model itself is loaded by the workers
     name = Path(str(arguments["path"])).stem if "path" in arguments else str(getattr(kind, "name", kind.__name__))
     return DescriptorSpec(
         spec=spec,

@@ -48,14 +48,11 @@ class TorchScript:
     version = 1
     uses_gpu = True
 
-    def __init__(
-        self, path: str, input_size: int | None = None, normalise: str = "none", batch_size: int = 512
-    ) -> None:
+    def __init__(self, path: str, input_size: int | None = None, normalise: str = "none") -> None:
         self.name = pathlib.PurePath(path).stem
         self._path = path
         self._input_size = input_size
         self._scale = _scale(normalise)
-        self._batch_size = batch_size
         self._device = "cpu"
         self._model: Any = None
 
@@ -75,13 +72,12 @@ class TorchScript:
         return ((values / divisor - mean) / deviation)[:, np.newaxis]
 
     def describe(self, prepared: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Rows (n, dim), in batches from the start of the strip."""
+        """Rows (n, dim); the engine brings batches of at most `--batch-size`."""
         if self._model is None:
             self._model = self._load()
         if len(prepared) == 0:  # the dimension is known to the network alone: ask it about a black patch
             return self._rows(np.zeros((1, *prepared.shape[1:]), np.float32))[:0]
-        starts = range(0, len(prepared), self._batch_size)
-        return np.concatenate([self._rows(prepared[start : start + self._batch_size]) for start in starts])
+        return self._rows(prepared)
 
     def _rows(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         import torch

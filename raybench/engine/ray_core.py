@@ -261,7 +261,7 @@ class Flow:
         try:
             failure = ray.get(ref)
         except RayError as error:
-            failure = Failure(f"loading failed: {error}")
+            failure = _of_ray(error)
         if failure is None:
             self._loaded.append((shard, payload))
         else:
@@ -281,10 +281,10 @@ class Flow:
         try:
             outcome = ray.get(call)
         except RayActorError as error:
-            self._bury(seat, str(error))
+            self._bury(seat, _of_ray(error).cause)
             return None
         except RayError as error:
-            outcome = Failure(f"{type(error).__name__}: {error}")
+            outcome = _of_ray(error)
         seat.queue.remove((call, shard))
         if isinstance(outcome, Failure):
             self._again(shard, outcome)
@@ -301,7 +301,7 @@ class Flow:
         if seat.node not in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
             self._waiting.appendleft(at_work)
             return
-        self._attempts.note(at_work, Failure(f"its worker process died ({cause.strip().splitlines()[0]})"))
+        self._attempts.note(at_work, Failure(f"its worker process died ({cause})"))
         self._waiting.append(at_work)
 
     def _again(self, shard: Shard, failure: Failure) -> None:
@@ -314,6 +314,12 @@ class Flow:
         up = sum(seat.node is not None for seat in seats)
         if up < len(seats):
             self._observer.said(f"{self._stage.name}: {up} of {len(seats)} {self._pool.device} actors are up")
+
+
+def _of_ray(error: RayError) -> Failure:
+    """What Ray says went wrong, in one line; the rest is its trace."""
+    text = str(error).strip()
+    return Failure(f"{type(error).__name__}: {text.splitlines()[0] if text else ''}", text)
 
 
 def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, observer: Observer) -> RayExecutor:

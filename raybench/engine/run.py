@@ -187,7 +187,7 @@ class Merge:
 
     @property
     def name(self) -> str:
-        return f"{self.mapped.name}-fold"
+        return self.mapped.name.removesuffix("-fold") + "-fold"
 
     @property
     def digest(self) -> str:

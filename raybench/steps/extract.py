@@ -7,7 +7,7 @@ steps gather rows.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -129,10 +129,24 @@ class Features:
     root: str
     images: tuple[str, ...]
     images_per_shard: int
-    _open: dict[int, tuple[NDArray[Any], NDArray[np.int64]]] = field(default_factory=dict, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_open": {}}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_open", "_start", "_count")}
+
+    @cached_property
+    def _open(self) -> dict[int, NDArray[Any]]:
+        """Vectors of the shards that were opened."""
+        return {}
+
+    @cached_property
+    def _start(self) -> NDArray[np.int64]:
+        """The row of each image's first patch within its shard, once that was opened."""
+        return np.zeros(len(self.images), np.int64)
+
+    @cached_property
+    def _count(self) -> NDArray[np.int64]:
+        """The patches of each image, once its shard was opened."""
+        return np.zeros(len(self.images), np.int64)
 
     def shard_of(self, image: NDArray[np.int32]) -> NDArray[np.int32]:
         """The shards in which images are."""
@@ -141,39 +155,45 @@ class Features:
     def gather(self, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[Any]:
         """Rows (n, dim) of the patches, in this order. Shards are mapped, never loaded whole.
 
-        Each run of images in one shard is taken at once: cheap where callers bring them in order of shards.
+        Neighbours in one shard are taken at once, so bring rows in an order of few changes between shards.
         """
         shards = self.shard_of(image)
         edges = [0, *(np.flatnonzero(shards[1:] != shards[:-1]) + 1).tolist(), len(image)]
         runs = [slice(start, stop) for start, stop in itertools.pairwise(edges)]
-        rows = [self._rows(int(shards[run.start]), image[run], patch[run]) for run in runs]
-        for run, found in zip(runs, rows, strict=True):
-            if found.shape[1] != rows[0].shape[1]:
+        vectors = [self._vectors(int(shards[run.start])) for run in runs]
+        rows = self._rows(image, patch)
+        out: NDArray[Any] = np.empty((len(image), vectors[0].shape[1]), np.result_type(*vectors))
+        for found, run in zip(vectors, runs, strict=True):
+            if found.shape[1] != out.shape[1]:
                 raise DataError(
                     f"{self.root}: {self.images[image[run.start]]} has dimension {found.shape[1]}, "
-                    f"{self.images[image[0]]} has {rows[0].shape[1]}; all must be the same"
+                    f"{self.images[image[0]]} has {out.shape[1]}; all must be the same"
                 )
-        return rows[0] if len(rows) == 1 else np.concatenate(rows)
+            if found.dtype == out.dtype:
+                np.take(found, rows[run], axis=0, out=out[run], mode="clip")  # "raise" would copy twice
+            else:  # read vectors are float32 in one shard and float64 in the next, whichever holds them
+                out[run] = found[rows[run]]
+        return out
 
-    def _rows(self, shard: int, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[Any]:
-        vectors, starts = self._shard(shard)
-        place = image - np.int32(shard * self.images_per_shard)
-        rows = starts[place] + patch
-        beyond = np.flatnonzero(rows >= starts[place + 1])
-        if len(beyond):
-            worst = beyond[0]
-            count = int(starts[place[worst] + 1] - starts[place[worst]])
-            raise DataError(
-                f"{self.root}: {self.images[image[worst]]} has {count} patches, the tasks name patch {patch[worst]}"
-            )
-        taken: NDArray[Any] = np.take(vectors, rows, axis=0)
-        return taken
-
-    def _shard(self, shard: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _vectors(self, shard: int) -> NDArray[Any]:
         if shard not in self._open:
             arrays = self.mapped.read(shard)
-            self._open[shard] = arrays["vectors"], np.concatenate([[0], np.cumsum(arrays["counts"], dtype=np.int64)])
+            counts = arrays["counts"]
+            own = slice(shard * self.images_per_shard, shard * self.images_per_shard + len(counts))
+            self._count[own], self._start[own] = counts, np.cumsum(counts) - counts
+            self._open[shard] = arrays["vectors"]
         return self._open[shard]
+
+    def _rows(self, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Rows within each image's shard, which is open."""
+        beyond = patch >= self._count[image]
+        if beyond.any():
+            worst = int(beyond.argmax())
+            raise DataError(
+                f"{self.root}: {self.images[image[worst]]} has {self._count[image[worst]]} patches, "
+                f"the tasks name patch {patch[worst]}"
+            )
+        return self._start[image] + patch
 
 
 def extract_features(run: Run, stage: Extract | ReadVectors, wanted: list[int], shard_size: int | None) -> Features:

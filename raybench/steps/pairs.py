@@ -18,7 +18,7 @@ from raybench.metrics.partials import Rows
 from raybench.steps.extract import Features
 
 PAIRS_PER_SHARD = 65_536
-BLOCK = 1_024  # rows at once: two float32 blocks and one float64 block of 128-d stay in the cache
+BLOCK = 2_048  # rows at once: two float32 blocks and one float64 block of 128-d stay in the cache
 
 
 @dataclass(frozen=True)

@@ -69,21 +69,26 @@ def test_the_users_descriptor_gives_the_golden_vectors_from_the_strips(golden):
         assert np.array_equal(vectors, expected)
 
 
-def test_tables_are_byte_equal_for_every_shard_size_and_executor(raybench, golden, tmp_path, local_ray):
-    entries = {
+@pytest.mark.parametrize(
+    ("entry", "executors"),
+    [("strips", EXECUTORS), ("vectors", ("inline", "ray-cpu")), ("results", ("inline", "ray-cpu"))],
+)
+def test_tables_are_byte_equal_for_every_shard_size_and_executor(
+    raybench, golden, tmp_path, local_ray, entry, executors
+):
+    given = {
         "strips": ("--data", golden / "hpatches", "--descriptor", "sift"),
         "vectors": ("--features", golden / "descriptors/block4"),
         "results": ("--results", golden / "results/coarse"),
-    }
-    for entry, given in entries.items():
-        tables = set()
+    }[entry]
+    tables = set()
+    for name in executors:
         for size in ("7", "100", "default"):
-            for name, executor in EXECUTORS.items():
-                out = tmp_path / entry / size / name
-                cut = () if size == "default" else ("--shard-size", size)
-                run(raybench, golden, out, *given, *cut, *executor)
-                tables.add((out / "hbench_classification.csv").read_bytes())
-        assert len(tables) == 1, entry
+            out = tmp_path / size / name
+            cut = () if size == "default" else ("--shard-size", size)
+            run(raybench, golden, out, *given, *cut, *EXECUTORS[name])
+            tables.add((out / "hbench_classification.csv").read_bytes())
+    assert len(tables) == 1
 
 
 def test_own_results_read_back_to_the_same_table(raybench, golden, tmp_path):

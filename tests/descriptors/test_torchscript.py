@@ -30,11 +30,6 @@ class Two(torch.nn.Module):
         return x, x
 
 
-class BatchLength(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.full((x.size(0), 1), float(x.size(0)))
-
-
 class Halting(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -71,11 +66,6 @@ def test_describe_gives_the_models_rows(saved):
 
 def test_the_name_is_the_files_stem():
     assert TorchScript("s3://models/hardnet.v2.pt").name == "hardnet.v2"
-
-
-def test_batches_are_cut_from_the_start_of_the_strip(saved):
-    rows = described(TorchScript(saved(BatchLength()), batch_size=3), noise(7))
-    np.testing.assert_array_equal(rows[:, 0], [3, 3, 3, 3, 3, 3, 1])
 
 
 def test_no_patches_give_no_rows_of_the_models_dimension(saved):

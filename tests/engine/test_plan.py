@@ -1,0 +1,44 @@
+"""The plan covers every item once, in order, and knows nothing but the count and the size."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raybench.engine.plan import Shard, plan
+
+counts, sizes = st.integers(0, 500), st.integers(1, 600)
+
+
+@given(counts, sizes)
+def test_every_item_is_in_exactly_one_shard_in_order(count, size):
+    assert [item for shard in plan("x", count, size) for item in range(shard.start, shard.stop)] == list(range(count))
+
+
+@given(counts, sizes)
+def test_every_shard_but_the_last_is_full_and_none_is_empty(count, size):
+    lengths = [len(shard) for shard in plan("x", count, size)]
+    assert all(length == size for length in lengths[:-1])
+    assert all(0 < length <= size for length in lengths[-1:])
+
+
+@given(counts, sizes)
+def test_shards_are_numbered_from_zero_and_carry_their_stage(count, size):
+    shards = plan("x", count, size)
+    assert [shard.index for shard in shards] == list(range(len(shards)))
+    assert {shard.stage for shard in shards} <= {"x"}
+
+
+@given(st.lists(st.integers(0, 999_999), unique=True))
+def test_file_names_sort_as_their_shards(indices):
+    names = [Shard("x", index, 0, 1).file_name for index in sorted(indices)]
+    assert names == sorted(names)
+
+
+def test_nothing_has_no_shards():
+    assert plan("x", 0, 5) == ()
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_shard_without_items_is_refused(size):
+    with pytest.raises(ValueError, match=f"not {size}"):
+        plan("x", 5, size)

@@ -1,0 +1,185 @@
+"""The Ray executor on a real local Ray: same bytes as inline, a bounded window, requeue, and failures that say why."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+
+import pytest
+from number_stages import Announcing, Squares
+
+from raybench.engine.inline import InlineExecutor
+from raybench.engine.progress import Silent
+from raybench.engine.run import Run
+from raybench.errors import DataError, ShardFailed
+from raybench.metrics.partials import Rows
+
+
+class Heard(Silent):
+    def __init__(self):
+        self.retries, self.messages, self.most_in_flight, self.actors = Counter(), [], 0, 0
+
+    def retried(self, stage, cause):
+        self.retries[cause] += 1
+
+    def said(self, message):
+        self.messages.append(message)
+
+    def in_flight(self, stage, shards, actors):
+        self.most_in_flight, self.actors = max(self.most_in_flight, shards), max(self.actors, actors)
+
+
+@pytest.fixture
+def executor(local_ray):
+    from raybench.engine.ray_core import RayExecutor
+
+    made = []
+
+    def make(cpus=2, gpus=0, heard=None):
+        made.append(RayExecutor(heard or Heard(), cpus, gpus, insist_on_gpus=gpus > 0, owned=False))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def new_run(folder, executor, heard=None):
+    return Run(str(folder), str(folder / "stages"), executor, heard or Heard())
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in sorted((folder / "stages").rglob("*.shard"))}
+
+
+def receipts(folder):
+    return [
+        json.loads(line) for file in sorted((folder / "receipts").iterdir()) for line in file.read_text().splitlines()
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_any_number_of_workers_gives_the_bytes_of_inline(executor, tmp_path, workers):
+    for name, one in (("inline", InlineExecutor(Silent())), ("ray", executor(cpus=min(workers, 4)))):
+        run = new_run(tmp_path / name, one)
+        run.fold(run.map(Squares(), 100, 7), Rows)
+    assert files(tmp_path / "inline") == files(tmp_path / "ray")
+    assert len(files(tmp_path / "ray")) == 15 + 1
+
+
+def test_with_gpus_loading_and_computing_are_in_different_processes_and_the_window_holds(executor, tmp_path):
+    from raybench.engine.ray_core import WINDOW_PER_DEVICE
+
+    heard = Heard()
+    run = new_run(tmp_path, executor(gpus=4, heard=heard), heard)
+    run.map(Squares(on_device=True, pause=0.02), 60, 1)
+    found = receipts(tmp_path)
+    assert len(found) == 60
+    assert {receipt["loader"]["pid"] for receipt in found}.isdisjoint(receipt["worker"]["pid"] for receipt in found)
+    assert len({receipt["worker"]["actor"] for receipt in found}) == 4
+    assert all(receipt["worker"]["device"].startswith("gpu ") for receipt in found)
+    assert all(receipt["loader"]["actor"] == "task" for receipt in found)
+    window = WINDOW_PER_DEVICE * 4
+    overlapping = max(
+        sum(other["started"] <= receipt["started"] < other["finished"] for other in found) for receipt in found
+    )
+    assert overlapping <= window
+    assert 4 < heard.most_in_flight <= window
+
+
+def test_without_gpus_load_is_fused_into_the_actor(executor, tmp_path):
+    new_run(tmp_path, executor(cpus=2)).map(Squares(), 20, 1)
+    found = receipts(tmp_path)
+    assert all(receipt["loader"] == receipt["worker"] for receipt in found)
+    assert {receipt["worker"]["device"] for receipt in found} == {"cpu"}
+    assert all(receipt["worker"]["node"] and receipt["worker"]["pid"] for receipt in found)
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_a_worker_that_dies_once_costs_nothing_but_time(executor, tmp_path, gpus):
+    heard = Heard()
+    run = new_run(tmp_path / "ray", executor(cpus=2, gpus=gpus, heard=heard), heard)
+    run.map(Squares(str(tmp_path), at=13, how="die", times=1, on_device=gpus > 0), 40, 3)
+    undisturbed = new_run(tmp_path / "inline", InlineExecutor(Silent()))
+    undisturbed.map(Squares(how="die", on_device=gpus > 0), 40, 3)
+    assert (tmp_path / "die").read_text() == "xx", "the worker did not die"
+    assert heard.retries["actor_died"] == 1
+    assert files(tmp_path / "ray") == files(tmp_path / "inline")
+    assert {receipt["index"]: receipt["attempt"] for receipt in receipts(tmp_path / "ray")}[4] == 2
+
+
+def test_a_worker_that_always_dies_at_one_shard_fails_that_shard_and_no_other(executor, tmp_path):
+    run = new_run(tmp_path / "ray", executor(cpus=2))
+    with pytest.raises(ShardFailed, match=r"shard 4 \(numbers 12\.\.14\) failed 3 times.*worker process died"):
+        run.map(Squares(str(tmp_path), at=13, how="die"), 40, 3)
+    assert (tmp_path / "die").read_text() == "xxx"
+
+
+def test_a_stage_that_fails_three_times_names_its_keys_and_cause(executor, tmp_path):
+    heard = Heard()
+    run = new_run(tmp_path / "ray", executor(heard=heard), heard)
+    with pytest.raises(
+        ShardFailed, match=r"squares, shard 4 \(numbers 12\.\.14\).*RuntimeError: the network fell over"
+    ):
+        run.map(Squares(str(tmp_path), at=13, how="fail"), 40, 3)
+    assert heard.retries["error"] == 3
+
+
+def test_a_stage_that_fails_twice_succeeds_at_the_third_attempt(executor, tmp_path):
+    run = new_run(tmp_path / "ray", executor())
+    run.map(Squares(str(tmp_path), at=13, how="fail", times=2), 40, 3)
+    assert {receipt["index"]: receipt["attempt"] for receipt in receipts(tmp_path / "ray")}[4] == 3
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_bad_data_is_said_at_once_and_not_tried_again(executor, tmp_path, gpus):
+    run = new_run(tmp_path / "ray", executor(gpus=gpus))
+    with pytest.raises(DataError, match=r"item\.csv: line 3"):
+        run.map(Squares(str(tmp_path), at=13, how="data", on_device=gpus > 0), 40, 3)
+    assert (tmp_path / "data").read_text() == "x"
+
+
+def test_a_broken_shard_found_by_an_actor_is_mapped_again(executor, tmp_path):
+    run = new_run(tmp_path, executor())
+    mapped = run.map(Squares(), 40, 3)
+    before = files(tmp_path)
+    broken = tmp_path / "stages" / mapped.digest / "000005.shard"
+    broken.write_bytes(broken.read_bytes()[:-10])
+    folded = run.fold(mapped, Rows)
+    assert run.read(folded, 0)["values"].tolist() == [float(i * i) for i in range(40)]
+    assert {name: data for name, data in files(tmp_path).items() if name in before} == before
+    assert run.records[-1].repaired == 1
+
+
+def test_an_actor_killed_from_outside_mid_shard_is_replaced(executor, tmp_path):
+    """The kill is real: the test waits until a worker is inside a shard, then sends SIGKILL to that process."""
+    heard = Heard()
+    run = new_run(tmp_path / "ray", executor(cpus=2, heard=heard), heard)
+    stage = Announcing(str(tmp_path))
+    killed = []
+
+    def kill():
+        while not (tmp_path / "here").exists():
+            time.sleep(0.01)
+        killed.append(int((tmp_path / "here").read_text()))
+        os.kill(killed[0], signal.SIGKILL)
+        (tmp_path / "here").rename(tmp_path / "gone")
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    run.map(stage, 30, 2)
+    thread.join()
+    assert killed and killed[0] not in {
+        receipt["worker"]["pid"] for receipt in receipts(tmp_path / "ray") if receipt["index"] == 3
+    }
+    assert heard.retries["actor_died"] == 1
+
+
+def test_two_gpu_stages_and_cpu_stages_take_turns_without_a_stall(executor, tmp_path):
+    run = new_run(tmp_path, executor(cpus=4, gpus=8))
+    run.map(Squares(name="a"), 16, 1)
+    run.map(Squares(name="b", on_device=True), 16, 1)
+    run.map(Squares(name="c", how="other"), 16, 1)
+    assert [record.computed for record in run.records] == [16, 16, 16]

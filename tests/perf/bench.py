@@ -1,0 +1,40 @@
+"""`make bench`: raybench beside plain versions of what the published tools do, timed in one run.
+
+Prints a line a figure and ends with 0 whenever it ran; a missed target says MISSED. See README.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import tempfile
+from pathlib import Path
+
+BENCHES = {
+    "classification": "tests.perf.classification",
+    "ray-overhead": "tests.perf.ray_overhead",
+    "reading": "tests.perf.reading",
+}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def main() -> None:
+    """Run the named benches, all by default."""
+    parser = argparse.ArgumentParser(prog="python -m tests.perf.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHES))
+    names = parser.parse_args().names or list(BENCHES)
+    for name in names:
+        if name not in BENCHES:
+            parser.error(f"no bench {name!r}; there are {', '.join(BENCHES)}")
+    os.environ.update(ONE_THREAD)  # read once, when numpy is first imported: hence modules by name
+    for name in names:
+        module = importlib.import_module(BENCHES[name])
+        print(f"# {name}: {module.__doc__.splitlines()[0]}", flush=True)
+        with tempfile.TemporaryDirectory(prefix="raybench-perf-") as folder:
+            for figure in module.figures(Path(folder)):
+                print(figure.line(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""hbench-classification of 1.2 M pairs on one core, from vectors in a store to figures, against scipy pair by pair."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from raybench.benchmarks.hbench_classification import Scores
+from raybench.benchmarks.hbench_pairs import Segment, Task
+from raybench.engine.inline import InlineExecutor
+from raybench.engine.progress import Silent
+from raybench.engine.run import Run
+from raybench.steps import pairs as pairs_step
+from raybench.steps.extract import Features
+from raybench.steps.pairs import Pairs, pair_distances
+from tests.perf import published, scene
+from tests.perf.figures import Figure, best_of_each
+
+ROUNDS = 5
+SAMPLE = 20_000  # pairs that the baseline is timed on
+TARGET = 15.0
+
+
+def figures(folder: Path) -> Iterator[Figure]:
+    """Distances, fold and scores of one task; the baseline computes distances alone."""
+    stored = scene.features(_run(folder, "features"))
+    pairs = scene.pairs()
+    task = _task(len(pairs))
+    rows = np.stack([pairs.a_image * scene.PATCHES + pairs.a_patch, pairs.b_image * scene.PATCHES + pairs.b_patch], 1)
+    sample = rows[np.random.default_rng(1).choice(len(rows), SAMPLE, replace=False)]
+    every = np.concatenate([stored.mapped.read(shard.index)["vectors"] for shard in stored.mapped.shards])
+    fresh = (_run(folder, f"round-{number}") for number in range(ROUNDS + 1))
+
+    ours, baseline = best_of_each(
+        lambda: classify(next(fresh), stored, pairs, task), lambda: published.verification(every, sample), ROUNDS
+    )
+    shares = _shares(next(fresh), stored, pairs, task)
+    whole = baseline * len(pairs) / SAMPLE
+    yield Figure(f"{len(pairs):,} pairs, {scene.DIMENSION}-d, one core", ours, "scipy a pair", whole, TARGET, shares)
+
+
+def classify(run: Run, stored: Features, pairs: Pairs, task: Task) -> list[float]:
+    """AP and AUC of a task, as the benchmark computes them, with features that nobody has opened yet."""
+    features = Features(stored.mapped, stored.root, stored.images, stored.images_per_shard)
+    distances = pair_distances(run, features, pairs, "L2", None)
+    figures: list[float] = run.read(run.map(Scores(distances, (task,)), 1, 1), 0)["figures"].tolist()
+    return figures
+
+
+def _task(count: int) -> Task:
+    return Task("made", (Segment("made", (count,), None, 0),), np.arange(count) < scene.POSITIVES)
+
+
+def _run(folder: Path, name: str) -> Run:
+    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Silent()), Silent())
+
+
+def _shares(run: Run, stored: Features, pairs: Pairs, task: Task) -> str:
+    """Where the time of one more round goes, in words."""
+    spent: Counter[str] = Counter()
+
+    def timed(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(*args)
+            finally:
+                spent[part] += time.perf_counter() - started
+
+        return call
+
+    with (
+        mock.patch.object(Features, "gather", timed("gather", Features.gather)),
+        mock.patch.object(pairs_step, "row_distances", timed("distance", pairs_step.row_distances)),
+    ):
+        timed("all", classify)(run, stored, pairs, task)
+    whole = spent.pop("all")
+    stages = {record.name: record.seconds for record in run.records}
+    spent["rest of pairs (sort, publish)"] = stages["pairs"] - spent.total()
+    spent["fold"], spent["scoring"] = stages["pairs-fold"], stages["scores"]
+    spent["order, digest"] = whole - spent.total()
+    return "of one round: " + ", ".join(f"{part} {seconds / whole:.0%}" for part, seconds in spent.items())

@@ -1,0 +1,47 @@
+"""What a bench reports: seconds of ours and of a baseline from one run, their ratio, and the target if there is one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the bench. `note` says what the ratio does not; a ratio above 1 means that ours is faster."""
+
+    what: str
+    ours_seconds: float
+    baseline: str
+    baseline_seconds: float
+    target: float | None = None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.baseline_seconds / self.ours_seconds
+
+    def line(self) -> str:
+        """The figure as a line of text: what, ours, baseline, ratio, target, verdict."""
+        if self.target is None:
+            verdict = "no target"
+        else:
+            verdict = f"target {self.target:g}x  {'ok' if self.ratio >= self.target else 'MISSED'}"
+        return (
+            f"{self.what:<40} ours {self.ours_seconds:7.3f} s   {self.baseline} {self.baseline_seconds:7.3f} s   "
+            f"{self.ratio:6.2f}x   {verdict}" + (f"\n    {self.note}" if self.note else "")
+        )
+
+
+def seconds_of(action: Callable[[], object]) -> float:
+    """Wall seconds of one call."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def best_of_each(ours: Callable[[], object], baseline: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """The best seconds of either, taken in turns so that a busy neighbour slows both."""
+    turns = [(seconds_of(ours), seconds_of(baseline)) for _ in range(rounds)]
+    return min(own for own, _ in turns), min(other for _, other in turns)

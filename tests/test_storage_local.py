@@ -1,0 +1,270 @@
+"""Storage on this machine: disk and memory. Object stores have their own tests with a real server."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+import pytest
+
+from raybench import storage
+from raybench.errors import ConfigError, StorageError
+
+# Reads until the file holds nothing but 0xff; prints how many different contents it saw, and fails on a torn one.
+READER = """
+import sys
+seen = set()
+print("ready", flush=True)
+while True:
+    with open(sys.argv[1], "rb") as file:
+        data = file.read()
+    if len(data) != int(sys.argv[2]) or len(set(data)) != 1:
+        sys.exit(f"torn: {len(data)} bytes of {len(set(data))} kinds")
+    seen.add(data[0])
+    if data[0] == 255:
+        break
+print(len(seen))
+"""
+
+
+@pytest.fixture
+def memory() -> str:
+    """A folder in memory that no other test uses."""
+    return f"memory://{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """The node-local cache in a folder of the test's own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / f"raybench-cache-{os.getuid()}"
+
+
+def test_another_process_never_sees_a_part_of_a_published_file(tmp_path):
+    target, size = tmp_path / "x.shard", 300_000
+    storage.publish(str(target), bytes(size))
+    command = [sys.executable, "-c", READER, str(target), str(size)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout.readline() == "ready\n"
+        for turn in range(200):
+            storage.publish(str(target), bytes([turn]) * size)
+        storage.publish(str(target), b"\xff" * size)
+        seen, error = reader.communicate(timeout=20)
+    assert (reader.returncode, error) == (0, "")
+    assert int(seen) > 1
+
+
+def test_publishing_makes_the_folders_and_leaves_nothing_else(tmp_path):
+    storage.publish(str(tmp_path / "a" / "b" / "x"), b"1")
+    storage.publish(str(tmp_path / "a" / "b" / "x"), b"2")
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["x"]
+    assert storage.read(str(tmp_path / "a" / "b" / "x")) == b"2"
+
+
+def test_a_failed_publish_leaves_the_old_file_and_no_temporary(tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "kept").write_bytes(b"1")
+    with pytest.raises(OSError, match="x"):
+        storage.publish(str(tmp_path / "x"), b"2")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_listing_is_in_name_order_with_sizes(tmp_path):
+    for name in ("b/2", "a", "b/10", "c/d/e"):
+        storage.publish(str(tmp_path / name), name.encode())
+    found = [(entry.name, entry.size_bytes) for entry in storage.list_files(str(tmp_path))]
+    assert found == [("a", 1), ("b/10", 4), ("b/2", 3), ("c/d/e", 5)]
+
+
+def test_a_listing_leaves_out_what_is_being_written(tmp_path):
+    (tmp_path / f".000001.shard.{uuid.uuid4().hex}.tmp").write_bytes(b"half")
+    (tmp_path / "000000.shard").write_bytes(b"whole")
+    assert [entry.name for entry in storage.list_files(str(tmp_path))] == ["000000.shard"]
+
+
+def test_the_stamp_changes_when_a_file_is_rewritten(tmp_path):
+    target = tmp_path / "x"
+    target.write_bytes(b"1")
+    (before,) = storage.list_files(str(tmp_path))
+    os.utime(target, ns=(0, target.stat().st_mtime_ns + 1))
+    (after,) = storage.list_files(str(tmp_path))
+    assert before.stamp != after.stamp
+
+
+def test_a_missing_folder_lists_nothing(tmp_path, memory):
+    assert storage.list_files(str(tmp_path / "none")) == []
+    assert storage.list_files(memory) == []
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://KEYID:SECRET@bucket/path",
+        "s3://SECRET@bucket",
+        "https://user:SECRET@host/x",
+        "nope://a:SECRET@b",
+        "s3://KEYID:abc/SECRET@bucket/path",
+    ],
+)
+def test_a_uri_with_credentials_is_refused_without_repeating_them(uri):
+    with pytest.raises(ConfigError, match="environment") as caught:
+        storage.checked(uri)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_an_unknown_scheme_is_refused_by_name():
+    with pytest.raises(ConfigError, match="'nope'"):
+        storage.checked("nope://bucket/x")
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/a", "memory://a"])
+def test_a_known_scheme_is_left_as_it_is(uri):
+    assert storage.checked(uri) == uri
+
+
+def test_a_path_becomes_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert storage.checked("a/b") == str(tmp_path / "a" / "b")
+    assert storage.checked(f"file://{tmp_path}/a") == str(tmp_path / "a")
+
+
+def test_a_missing_file_says_so(tmp_path):
+    for read in (storage.read, storage.read_mapped, lambda uri: storage.read_start(uri, 3)):
+        with pytest.raises(FileNotFoundError):
+            read(str(tmp_path / "none"))
+
+
+def test_the_start_of_a_file_is_read_alone(tmp_path, memory):
+    for folder in (str(tmp_path), memory):
+        storage.publish(storage.join(folder, "x"), b"header and body")
+        assert storage.read_start(storage.join(folder, "x"), 6) == b"header"
+        assert storage.read_start(storage.join(folder, "x"), 99) == b"header and body"
+
+
+@pytest.mark.parametrize("content", [b"", b"some content"])
+def test_a_mapped_file_has_the_content(tmp_path, content):
+    storage.publish(str(tmp_path / "x"), content)
+    assert bytes(storage.read_mapped(str(tmp_path / "x"))) == content
+
+
+def test_deleting_what_is_not_there_is_fine(tmp_path, memory):
+    storage.delete(str(tmp_path / "none"))
+    storage.delete(f"{memory}/none")
+    storage.delete_folder(str(tmp_path / "none"))
+    storage.delete_folder(memory)
+
+
+def test_memory_publishes_lists_reads_and_deletes(memory, cache):
+    storage.publish(f"{memory}/b/2", b"two")
+    storage.publish(f"{memory}/a", b"one!")
+    assert [(entry.name, entry.size_bytes) for entry in storage.list_files(memory)] == [("a", 4), ("b/2", 3)]
+    assert storage.read(f"{memory}/a") == b"one!"
+    assert bytes(storage.read_mapped(f"{memory}/b/2")) == b"two"
+    assert storage.fetch(f"{memory}/a").read_bytes() == b"one!"
+    storage.delete(f"{memory}/a")
+    assert not storage.exists(f"{memory}/a")
+    storage.delete_folder(memory)
+    assert storage.list_files(memory) == []
+
+
+def test_a_rewritten_file_is_not_served_from_the_cache(memory, cache):
+    for content in (b"old", b"new"):
+        storage.publish(f"{memory}/x", content)
+        assert bytes(storage.read_mapped(f"{memory}/x")) == content
+
+
+def test_the_cache_fetches_a_file_once(memory, cache):
+    storage.publish(f"{memory}/x", b"content")
+    first = storage.fetch(f"{memory}/x")
+    inode = first.stat().st_ino
+    assert (storage.fetch(f"{memory}/x"), first.stat().st_ino) == (first, inode)
+
+
+def test_the_cache_drops_what_was_used_least_recently(memory, cache, monkeypatch):
+    monkeypatch.setattr(storage, "CACHE_BYTES", 250)
+    for name in "abc":
+        storage.publish(f"{memory}/{name}", name.encode() * 100)
+    copies = {}
+    for age, name in enumerate("ab"):
+        copies[name] = storage.fetch(f"{memory}/{name}")
+        os.utime(copies[name], (age, age))
+    storage.fetch(f"{memory}/a")
+    copies["c"] = storage.fetch(f"{memory}/c")
+    assert {name: copy.exists() for name, copy in copies.items()} == {"a": True, "b": False, "c": True}
+
+
+def test_a_mapped_file_outlives_its_eviction(memory, cache, monkeypatch):
+    monkeypatch.setattr(storage, "CACHE_BYTES", 10)
+    for name in "ab":
+        storage.publish(f"{memory}/{name}", name.encode() * 100)
+    mapped = storage.read_mapped(f"{memory}/a")
+    storage.fetch(f"{memory}/b")
+    assert bytes(mapped) == b"a" * 100
+
+
+def test_readers_that_evict_each_others_copies_all_get_their_content(memory, cache, monkeypatch):
+    monkeypatch.setattr(storage, "CACHE_BYTES", 2_000)
+    names = [f"{number:03d}" for number in range(40)]
+    for name in names:
+        storage.publish(f"{memory}/{name}", name.encode() * 100)
+    contents = storage.in_parallel(lambda name: bytes(storage.read_mapped(f"{memory}/{name}")), names * 5)
+    assert contents == [name.encode() * 100 for name in names * 5]
+
+
+class Action:
+    """Raises these errors one after the other, then returns; counts its calls."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors, self.calls = list(errors), 0
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr(storage, "FIRST_PAUSE_SECONDS", 0.001)
+
+
+@pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone"), OSError("SlowDown")])
+def test_what_may_pass_is_tried_again(error):
+    action = Action(error, error)
+    assert storage._said("s3://b/x", action) == "done"
+    assert action.calls == 3
+
+
+def test_what_does_not_pass_is_an_error_in_the_end():
+    action = Action(*[TimeoutError("slow")] * 99)
+    with pytest.raises(StorageError, match=r"s3://b/x: still failing after 5 tries \(slow\)"):
+        storage._said("s3://b/x", action)
+    assert action.calls == storage.ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError("Access Denied"), "permission denied"),
+        (OSError("InvalidAccessKeyId"), "credentials are refused"),
+        (OSError("NoSuchBucket"), "bucket does not exist"),
+        (FileNotFoundError("The specified bucket does not exist"), "bucket does not exist"),
+    ],
+)
+def test_what_will_not_pass_is_said_at_once(error, words):
+    action = Action(error)
+    with pytest.raises(StorageError, match=f"^s3://b/x: .*{words}"):
+        storage._said("s3://b/x", action)
+    assert action.calls == 1
+
+
+def test_a_missing_file_in_a_folder_named_bucket_is_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        storage.read(str(tmp_path / "bucket" / "none"))
+
+
+def test_results_come_in_the_order_of_the_items():
+    assert storage.in_parallel(lambda item: item * item, range(50)) == [item * item for item in range(50)]
