@@ -32,7 +32,7 @@ def digest_of_bytes(data: bytes | memoryview) -> str:
 def _by_content(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         content = np.ascontiguousarray(value)
-        return ["array", content.dtype.str, content.shape, digest_of_bytes(content.data.cast("B"))]
+        return ["array", content.dtype.str, content.shape, digest_of_bytes(content.tobytes())]
     if isinstance(value, bytes):
         return ["bytes", digest_of_bytes(value)]
     if isinstance(value, np.generic):

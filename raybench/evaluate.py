@@ -48,7 +48,7 @@ class Evaluation:
 def evaluate(job: Job, settings: Settings, session: Session | None = None) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
     asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
-    there = read_manifest(job.out)
+    there = _manifest_there(job.out, settings.overwrite)
     if there is not None and not settings.overwrite:
         refuse_other_run(there, asked, job.out)
     plan = BENCHMARKS[job.benchmark].prepare(job)
@@ -128,6 +128,15 @@ def _perform(job: Job, settings: Settings, asked: Manifest, execute: Any, sessio
         for record in run.records:
             storage.delete_folder(storage.join(job.store, record.digest))
     return Evaluation(job.out, tables, report)
+
+
+def _manifest_there(out: str, overwrite: bool) -> Manifest | None:
+    try:
+        return read_manifest(out)
+    except DataError:
+        if not overwrite:
+            raise
+        return None  # a broken one names no files to remove; it is replaced
 
 
 def _found(job: Job, there: Manifest) -> Evaluation:

@@ -82,7 +82,7 @@ class VectorFiles:
         def look(entry: storage.Entry) -> tuple[str, int]:
             data = storage.read_mapped(storage.join(root, entry.name))
             content = bytes(data)
-            return digest_of_bytes(data), content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
+            return digest_of_bytes(data), hbench.count_lines(content)
 
         looks = storage.in_parallel(look, entries)
         keys = tuple(_key(entry, cls.suffix) for entry in entries)

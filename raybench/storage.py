@@ -18,6 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,7 +56,7 @@ def local_path(uri: str) -> Path | None:
     """The path behind a URI on this machine's disk, None for everything else."""
     if "://" not in uri:
         return Path(uri)
-    return Path(uri.removeprefix("file://")) if uri.startswith("file://") else None
+    return Path(uri.removeprefix("file://").removeprefix("localhost")) if uri.startswith("file://") else None
 
 
 def checked(uri: str) -> str:
@@ -64,7 +65,10 @@ def checked(uri: str) -> str:
     if path is not None:
         return str(path.expanduser().absolute())
     parts = urlsplit(uri)
-    if parts.username or parts.password or "@" in parts.netloc:
+    host, _, port = parts.netloc.partition(":")
+    # A secret may hold a slash, which ends the host before the @: then what stands for the port is no number.
+    secretive = "@" in host or (port and not port.isdigit()) or "Signature=" in parts.query
+    if secretive:
         raise ConfigError(f"{parts.scheme}://…: a URI must not carry credentials; put them into the environment")
     if parts.scheme not in fsspec.available_protocols():
         raise ConfigError(f"{uri}: unknown scheme {parts.scheme!r}; use a path, file://, s3:// or another fsspec URL")
@@ -95,18 +99,20 @@ def read_start(uri: str, count: int) -> bytes:
 def read_mapped(uri: str) -> memoryview:
     """The whole content as a mapped file: of the file itself on disk, of its node-local copy elsewhere."""
     path = local_path(uri)
+    if path is not None:
+        return _mapped(path)
     for _ in range(ATTEMPTS):
-        source = path if path is not None else _cached_copy(uri)
-        try:
-            with source.open("rb") as file:
-                if os.fstat(file.fileno()).st_size == 0:
-                    return memoryview(b"")
-                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except FileNotFoundError:
-            if path is not None:
-                raise
-            # Another process evicted the copy between making and opening it: fetch it again.
+        copy = _cached_copy(uri)
+        with suppress(FileNotFoundError):  # another process evicted the copy before it was opened: fetch it again
+            return _mapped(copy)
     raise StorageError(f"{uri}: its node-local copy vanished {ATTEMPTS} times; is {_cache_folder()} full?")
+
+
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def fetch(uri: str) -> Path:
@@ -159,13 +165,16 @@ def publish(uri: str, data: bytes) -> None:
         _said(uri, lambda: _filesystem(uri).pipe_file(uri, data))
         return
     # No fsync: what a power cut tears, the shard file's checksums find.
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(data)
         temporary.replace(path)
+    except OSError as error:
+        raise StorageError(f"{uri}: can't be written ({error.strerror}); check permission and free space") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def delete(uri: str) -> None:
@@ -197,6 +206,10 @@ def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 @cache
 def _filesystem_of(protocol: str) -> Any:
+    if protocol in ("s3", "s3a"):
+        # Servers other than Amazon's answer a range with the checksum of the whole; shard files have their own.
+        checksums = {"request_checksum_calculation": "when_required", "response_checksum_validation": "when_required"}
+        return fsspec.filesystem(protocol, use_listings_cache=False, config_kwargs=checksums)
     return fsspec.filesystem(protocol, use_listings_cache=False)
 
 
@@ -213,8 +226,9 @@ def _walk(folder: Path, prefix: str) -> Iterable[Entry]:
         if entry.is_dir():
             yield from _walk(Path(entry.path), f"{prefix}{entry.name}/")
         elif not entry.name.endswith(".tmp"):
-            info = entry.stat()
-            yield Entry(prefix + entry.name, info.st_size, str(info.st_mtime_ns))
+            with suppress(FileNotFoundError):  # gone since it was listed, or a link to nowhere
+                info = entry.stat()
+                yield Entry(prefix + entry.name, info.st_size, str(info.st_mtime_ns))
 
 
 def _stamp(info: dict[str, Any]) -> str:
@@ -230,8 +244,8 @@ def _said(uri: str, action: Callable[[], R]) -> R:
         try:
             return action()
         except FileNotFoundError as error:
-            if "bucket" in str(error).lower():
-                raise StorageError(f"{uri}: the bucket does not exist ({error}); make it or mend the name") from error
+            if local_path(uri) is None and "bucket does not exist" in str(error):
+                raise StorageError(f"{uri}: the bucket does not exist; make it or mend the name") from error
             raise
         except Exception as error:
             reason = _final_reason(error)
@@ -278,8 +292,8 @@ def _cached_copy(uri: str) -> Path:
     info = _said(uri, lambda: _filesystem(uri).info(uri))
     name = hashlib.blake2b(f"{uri} {info.get('size')} {_stamp(info)}".encode(), digest_size=16).hexdigest()
     copy = _cache_folder() / name
-    if copy.exists():
-        os.utime(copy)
+    with suppress(FileNotFoundError):
+        os.utime(copy)  # the least recently used go first
         return copy
     copy.parent.mkdir(mode=0o700, exist_ok=True)
     _make_room(int(info.get("size") or 0))
@@ -288,9 +302,14 @@ def _cached_copy(uri: str) -> Path:
 
 
 def _make_room(size_bytes: int) -> None:
-    files = sorted((entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(_cache_folder()))
+    """Evict until the new file fits; other processes do the same, so a file may be gone at any line."""
+    files = []
+    for entry in os.scandir(_cache_folder()):
+        if not entry.name.endswith(".tmp"):
+            with suppress(FileNotFoundError):
+                files.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
     total = sum(size for _, size, _ in files) + size_bytes
-    for _, size, path in files:
+    for _, size, path in sorted(files):
         if total <= CACHE_BYTES:
             return
         Path(path).unlink(missing_ok=True)

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+LATEX_WORDS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
+
 Cell = str | int | float | None
 
 
@@ -47,12 +49,15 @@ class Table:
         )
 
     def to_markdown(self) -> str:
-        lines = ["| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.shown()]
+        escape = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " ", "\r": " "})
+        rows = [
+            "| " + " | ".join(cell.translate(escape) for cell in row) + " |" for row in [self.columns, *self.shown()]
+        ]
+        lines = [rows[0], "|" + "---|" * len(self.columns), *rows[1:]]
         return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
 
     def to_latex(self) -> str:
-        escape = str.maketrans({character: f"\\{character}" for character in "_%&#$"})
+        escape = str.maketrans({character: f"\\{character}" for character in "_%&#${}"} | LATEX_WORDS)
         alignment = "".join("r" if self._is_number(i) else "l" for i in range(len(self.columns)))
         rows = [self.columns, *self.shown()]
         body = [" & ".join(cell.translate(escape) for cell in row) + r" \\" for row in rows]
@@ -117,7 +122,7 @@ def _exact(cell: Cell) -> str:
     cell = _or_none(cell)
     if cell is None:
         return ""
-    return repr(cell) if isinstance(cell, float) else str(cell)
+    return repr(float(cell)) if isinstance(cell, float) else str(cell)
 
 
 def _or_none(cell: Cell) -> Any:
@@ -125,9 +130,12 @@ def _or_none(cell: Cell) -> Any:
 
 
 def _cell(text: str) -> Cell:
+    """A number only if it writes back as the same text: `001_005` is a name."""
     for kind in (int, float):
         try:
-            return kind(text)
+            value: Cell = kind(text)
         except ValueError:
             continue
+        if repr(value) == text and text != "nan":
+            return value
     return text or None

@@ -45,15 +45,26 @@ def raybench(capsys):
 
 @dataclass(frozen=True)
 class S3Server:
-    """An S3 server on loopback; `folder` is where its buckets are on disk."""
+    """An S3 server on loopback."""
 
     endpoint: str
-    folder: Path
-    pid: int
 
     def bucket(self, name: str) -> str:
-        (self.folder / name).mkdir(exist_ok=True)
+        """A new bucket."""
+        import s3fs
+
+        s3fs.S3FileSystem().mkdir(name)
         return f"s3://{name}"
+
+    def upload(self, folder: Path, uri: str) -> str:
+        """A folder's files below a URI."""
+        from raybench import storage
+
+        def put(path: Path) -> None:
+            storage.publish(storage.join(uri, path.relative_to(folder).as_posix()), path.read_bytes())
+
+        storage.in_parallel(put, [path for path in folder.rglob("*") if path.is_file()])
+        return uri
 
 
 def free_port() -> int:
@@ -80,7 +91,7 @@ def s3(tmp_path_factory):
     port = free_port()
     command = [Path(sys.executable).parent / "rclone", "serve", "s3", folder, "--addr", f"127.0.0.1:{port}"]
     server = subprocess.Popen(
-        [*map(str, command), "--auth-key", "testkey,testsecret", "--vfs-cache-mode", "off", "--dir-cache-time", "0s"],
+        [*map(str, command), "--auth-key", "testkey,testsecret"],
         stderr=subprocess.DEVNULL,
         env={**os.environ, "RCLONE_CONFIG": "/dev/null"},
     )
@@ -91,7 +102,7 @@ def s3(tmp_path_factory):
         AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
         AWS_DEFAULT_REGION="us-east-1",
     )
-    yield S3Server(f"http://127.0.0.1:{port}", folder, server.pid)
+    yield S3Server(f"http://127.0.0.1:{port}")
     server.terminate()
     server.wait(10)
 
@@ -101,7 +112,7 @@ def local_ray(s3):
     """One Ray for the session, with eight logical GPUs; a test that wants CPUs says `--device cpu`."""
     import ray
 
-    os.environ["RAY_worker_niceness"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (its name)
     ray.init("local", num_cpus=4, num_gpus=8, include_dashboard=False, log_to_driver=False)
     yield ray
     ray.shutdown()

@@ -24,6 +24,7 @@ LAYERS = {
     "report": 6,
     "demo": 6,
     "cli": 6,
+    "__main__": 6,
 }
 # Where a library may be imported; a library that is not named here may be imported anywhere its layer allows.
 HOMES = {

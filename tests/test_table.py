@@ -7,16 +7,19 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybench.table import Table, joined, read_csv
+
+quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
 
 def table_of(*rows, columns=("task", "pairs", "ap"), notes=()) -> Table:
     return Table("figures", columns, tuple(rows), frozenset({"ap"}), notes)
 
 
+@quick
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
 def test_csv_gives_back_every_digit(values):
     table = table_of(*(("t", 3, value) for value in values))
@@ -108,6 +111,7 @@ def test_tables_joined_say_whose_rows_they_are():
     assert both.rows == (("sift", "t", 1, 0.5), ("orb", "t", 1, 0.25))
 
 
+@quick
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")), min_size=1, max_size=5))
 def test_csv_readers_see_the_names_as_they_are(names):
     text = table_of(*((name, 1, 0.5) for name in names)).to_csv()

@@ -29,8 +29,8 @@ class InlineExecutor:
                 try:
                     receipt = finish_shard(stage, shard, load_shard(stage, shard, place), sink, place)
                 except Exception as error:  # noqa: BLE001 (any failure of a stage is counted, then raised)
-                    self._observer.retried(stage.name, "error")
                     attempts.note(shard, Failure.of(error))
+                    self._observer.retried(stage.name, "error")
                 else:
                     yield dataclasses.replace(receipt, attempt=attempt)
                     break

@@ -58,9 +58,20 @@ def read_manifest(out: str) -> Manifest | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        return Manifest(**json.loads(data))
+        found = Manifest(**json.loads(data))
     except (ValueError, TypeError) as error:
         raise DataError(f"{uri}: no raybench manifest ({error}); name another --out or give --overwrite") from error
+    for part in dataclasses.fields(Manifest):
+        kind = str if part.name in ("benchmark", "status") else dict if "dict[str" in part.type[:8] else list
+        if not isinstance(getattr(found, part.name), kind):
+            raise DataError(
+                f"{uri}: no raybench manifest ({part.name} is no {kind.__name__}); name another --out or give --overwrite"
+            )
+    if "raybench" not in found.versions:
+        raise DataError(
+            f"{uri}: no raybench manifest (no version of raybench in it); name another --out or give --overwrite"
+        )
+    return found
 
 
 def refuse_other_run(there: Manifest, asked: Manifest, out: str) -> None:

@@ -305,8 +305,8 @@ class Flow:
         self._waiting.append(at_work)
 
     def _again(self, shard: Shard, failure: Failure) -> None:
-        self._observer.retried(self._stage.name, "error")
         self._attempts.note(shard, failure)
+        self._observer.retried(self._stage.name, "error")
         self._waiting.append(shard)
 
     def _say_stalled(self) -> None:

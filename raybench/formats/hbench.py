@@ -66,6 +66,8 @@ def read_strip(data: bytes, name: str) -> NDArray[np.uint8]:
     count, side = strip_shape(data[:PNG_HEADER_BYTES], name)
     try:
         with Image.open(io.BytesIO(data)) as image:
+            if image.mode.startswith("I"):
+                raise DataError(f"{name}: 16 bits a pixel; expected 8-bit grey")
             pixels = np.asarray(image.convert("L"))
     except (OSError, SyntaxError, ValueError) as error:
         raise DataError(f"{name}: can't be decoded ({error}); the file may be cut short") from error
@@ -74,16 +76,22 @@ def read_strip(data: bytes, name: str) -> NDArray[np.uint8]:
 
 def read_descriptors(data: bytes, name: str) -> NDArray[np.float64]:
     """A CSV of descriptors, one a line, (n, dim); the delimiter is found from the first line."""
-    first = data[: data.find(b"\n") if b"\n" in data else len(data)].decode("utf-8", "replace").strip()
-    if not first:
+    if not data.strip():
         raise DataError(f"{name}: empty; expected one descriptor a line")
+    first = _first_line(data).decode("utf-8", "replace").strip()
     delimiter = next((candidate for candidate in DELIMITERS if candidate in first), ",")
     width = len(first.split(delimiter))
     columns = _columns(data, delimiter, {str(i): pa.float64() for i in range(width)})
     if columns is None:
-        rows = [_numbers(line, number, delimiter, width, name) for number, line in _lines(data)]
+        rows = [_numbers(line, number, delimiter, width, name) for number, line in _lines(data.rstrip())]
         return np.array(rows, np.float64).reshape(-1, width)
     return np.stack([column.to_numpy() for column in columns], axis=1)
+
+
+def count_lines(data: bytes) -> int:
+    """Lines of a file, blank ones at its end aside."""
+    text = data.rstrip()
+    return text.count(b"\n") + bool(text)
 
 
 def read_list_names(data: bytes, name: str) -> tuple[str, ...]:
@@ -99,11 +107,17 @@ def read_list_names(data: bytes, name: str) -> tuple[str, ...]:
 
 def read_pairs(data: bytes, name: str) -> PatchPairs:
     """`patch_a,patch_b[,label]` a line; a patch is `SEQ.IM.K`."""
-    labelled = data[: data.find(b"\n") if b"\n" in data else len(data)].count(b",") == 2
+    labelled = _first_line(data).count(b",") == 2
+    if not data.strip():
+        nothing = np.zeros(0, np.int32)
+        return PatchPairs((), nothing, nothing, nothing, nothing, None)
     types = {"a": pa.string(), "a_im": pa.string(), "a_k": pa.int32(), "b": pa.string(), "b_im": pa.string()}
     types |= {"b_k": pa.int32()} | ({"label": pa.int8()} if labelled else {})
-    columns = _columns(data.replace(b".", b","), ",", types, dictionary=True)
-    if columns is None or any(int(np.min(columns[i])) < 0 for i in (2, 5)):
+    columns = None
+    cleaned = _trimmed(data, ",")
+    if _separators(cleaned, b"..,..,\n" if labelled else b"..,..\n"):
+        columns = _columns(cleaned.replace(b".", b","), ",", types, dictionary=True)
+    if columns is None or any(int(np.min(columns[i])) < 0 for i in (2, 5)) or _nameless(columns):
         _explain(data, name, lambda line: _pair_problem(line, labelled))
     assert columns is not None
     labels = _flags(np.asarray(columns[6]), name) if labelled else None
@@ -124,7 +138,7 @@ def read_labels(data: bytes, name: str) -> NDArray[np.bool_]:
 
 def read_distances(data: bytes, name: str) -> Distances:
     """`distance[,label]` a line."""
-    labelled = b"," in data[: data.find(b"\n") if b"\n" in data else len(data)]
+    labelled = b"," in _first_line(data)
     types = {"distance": pa.float64()} | ({"label": pa.int8()} if labelled else {})
     columns = _columns(data, ",", types)
     if columns is None:
@@ -155,21 +169,45 @@ def _columns(
     data: bytes, delimiter: str, types: dict[str, pa.DataType], dictionary: bool = False
 ) -> list[pa.ChunkedArray] | None:
     """The columns of a CSV without a header, or None if it does not parse as these types."""
-    if not data.strip():
+    data = data.rstrip()
+    if not data:
         return [pa.chunked_array([[]], kind) for kind in types.values()]
     try:
         table = pa_csv.read_csv(
             pa.BufferReader(data),
             pa_csv.ReadOptions(column_names=list(types), use_threads=False),
-            pa_csv.ParseOptions(delimiter=delimiter, quote_char=False),
+            pa_csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
             pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
         )
     except pa.ArrowInvalid:
         # White space around values is allowed, but rare: only then is it worth a second look.
-        spaced = delimiter != " " and b" " in data
-        return _columns(data.replace(b" ", b""), delimiter, types, dictionary) if spaced else None
+        trimmed = _trimmed(data, delimiter)
+        return _columns(trimmed, delimiter, types, dictionary) if trimmed != data else None
     columns: list[pa.ChunkedArray] = table.columns
     return [c.dictionary_encode() if dictionary and c.type == pa.string() else c for c in columns]
+
+
+def _first_line(data: bytes) -> bytes:
+    return data[: data.find(b"\n")] if b"\n" in data else data
+
+
+def _trimmed(data: bytes, delimiter: str) -> bytes:
+    """The text without blanks around its values."""
+    if delimiter == " " or b" " not in data:
+        return data
+    return re.sub(rb" *(%s|\r?\n) *" % re.escape(delimiter).encode(), rb"\1", data).strip(b" ")
+
+
+def _separators(data: bytes, line: bytes) -> bool:
+    """Whether every line has just these points, commas and its end, in this order."""
+    text = np.frombuffer(data.rstrip() + b"\n", np.uint8)
+    found = text[(text == ord(".")) | (text == ord(",")) | (text == ord("\n"))]
+    expected = np.frombuffer(line, np.uint8)
+    return len(found) % len(expected) == 0 and bool((found.reshape(-1, len(expected)) == expected).all())
+
+
+def _nameless(columns: list[pa.ChunkedArray]) -> bool:
+    return any("" in columns[i].combine_chunks().dictionary.to_pylist() for i in (0, 1, 3, 4))
 
 
 def _image_codes(
@@ -205,11 +243,11 @@ def _lines(data: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _numbers(line: str, number: int, delimiter: str, width: int, name: str) -> list[float]:
-    fields = line.strip().split(delimiter)
-    if len(fields) != width:
+    fields = line.split() if delimiter == " " else line.strip().split(delimiter)
+    if len(fields) != width or "_" in line:
         raise DataError(f"{name}: line {number}: {len(fields)} values, the first line has {width}")
     try:
-        return [float(field) for field in fields]
+        return [float(value) for value in fields]
     except ValueError as error:
         raise DataError(f"{name}: line {number}: {error}") from None
 
@@ -223,12 +261,13 @@ def _explain(data: bytes, name: str, problem: Callable[[str], str | None]) -> No
 
 
 def _pair_problem(line: str, labelled: bool) -> str | None:
-    fields = line.strip().split(",")
+    fields = [value.strip() for value in line.split(",")]
     if len(fields) != 2 + labelled:
         return f"expected patch_a,patch_b{',label' if labelled else ''}, found {line.strip()!r}"
-    for field in fields[:2]:
-        if not SIGNATURE.fullmatch(field):
-            return f"{field!r} is no patch signature SEQ.IM.K"
+    for value in fields[:2]:
+        signature = SIGNATURE.fullmatch(value)
+        if not signature or int(signature[3]) > np.iinfo(np.int32).max:
+            return f"{value!r} is no patch signature SEQ.IM.K"
     return None if not labelled or fields[2] in ("0", "1") else f"label {fields[2]!r} is not 0 or 1"
 
 

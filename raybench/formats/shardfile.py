@@ -27,16 +27,14 @@ class BrokenShardFile(ValueError):
 
 def encode(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The bytes of a shard file with these arrays; equal arrays give equal bytes."""
-    bodies = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    bodies = {name: _little_endian(name, array) for name, array in arrays.items()}
     columns = []
     offset = 0
     for name, body in bodies.items():
-        if body.dtype.kind not in KINDS:
-            raise TypeError(f"array {name!r} has dtype {body.dtype}, which a shard file can't hold")
         columns.append(
             {
                 "name": name,
-                "dtype": body.dtype.newbyteorder("<").str,
+                "dtype": body.dtype.str,
                 "shape": body.shape,
                 "offset": offset,
                 "crc": zlib.crc32(_octets(body)),
@@ -78,6 +76,12 @@ def _array(body: memoryview, column: dict[str, Any]) -> NDArray[Any]:
     array = np.frombuffer(block, dtype, count).reshape(column["shape"])
     array.flags.writeable = False
     return array
+
+
+def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind not in KINDS or array.ndim == 0:
+        raise TypeError(f"array {name!r}: dtype {array.dtype}, shape {array.shape}, which a shard file can't hold")
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
 
 
 def _octets(array: NDArray[Any]) -> memoryview:

@@ -24,7 +24,8 @@ def row_distances(a: NDArray[Any], b: NDArray[Any], distance: str) -> NDArray[np
     if distance == "hamming":
         bits: NDArray[np.int64] = np.bitwise_count(a ^ b).sum(axis=1, dtype=np.int64)
         return bits.astype(np.float64)
-    difference: NDArray[np.float64] = np.subtract(a, b, dtype=np.float64)
+    # Rows in one piece, whatever the order of `a` and `b`: sums run along memory, and their last bits with it.
+    difference: NDArray[np.float64] = np.subtract(a, b, dtype=np.float64, order="C")
     if distance == "L1":
         sums: NDArray[np.float64] = np.abs(difference, out=difference).sum(axis=1)
         return sums

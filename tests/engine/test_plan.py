@@ -1,19 +1,23 @@
 """The plan covers every item once, in order, and knows nothing but the count and the size."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybench.engine.plan import Shard, plan
 
+quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
+
 counts, sizes = st.integers(0, 500), st.integers(1, 600)
 
 
+@quick
 @given(counts, sizes)
 def test_every_item_is_in_exactly_one_shard_in_order(count, size):
     assert [item for shard in plan("x", count, size) for item in range(shard.start, shard.stop)] == list(range(count))
 
 
+@quick
 @given(counts, sizes)
 def test_every_shard_but_the_last_is_full_and_none_is_empty(count, size):
     lengths = [len(shard) for shard in plan("x", count, size)]
@@ -21,6 +25,7 @@ def test_every_shard_but_the_last_is_full_and_none_is_empty(count, size):
     assert all(0 < length <= size for length in lengths[-1:])
 
 
+@quick
 @given(counts, sizes)
 def test_shards_are_numbered_from_zero_and_carry_their_stage(count, size):
     shards = plan("x", count, size)
@@ -28,6 +33,7 @@ def test_shards_are_numbered_from_zero_and_carry_their_stage(count, size):
     assert {shard.stage for shard in shards} <= {"x"}
 
 
+@quick
 @given(st.lists(st.integers(0, 999_999), unique=True))
 def test_file_names_sort_as_their_shards(indices):
     names = [Shard("x", index, 0, 1).file_name for index in sorted(indices)]

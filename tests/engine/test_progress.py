@@ -1,9 +1,11 @@
 """What a person sees: JSON lines in a log, a bar on a terminal, nothing if asked for nothing."""
 
+import contextlib
 import io
 import json
 import os
 import sys
+import threading
 import time
 
 import pytest
@@ -24,19 +26,27 @@ def told(stream: io.StringIO) -> list[dict]:
 
 @pytest.fixture
 def terminal():
-    """A real pseudo-terminal: the writer's end as a text file, and a function that reads what it shows."""
+    """A real pseudo-terminal: a text file to write to, and a function that closes it and tells what it showed."""
     reading, writing = os.openpty()
-    os.set_blocking(reading, False)
+    shown: list[bytes] = []
 
-    def shown() -> str:
-        stream.flush()
-        try:
-            return os.read(reading, 2**20).decode()
-        except BlockingIOError:
-            return ""
+    def drain() -> None:
+        # A terminal that nobody reads blocks its writer; when the writer's end is closed, reading it is an OSError.
+        with contextlib.suppress(OSError):
+            while data := os.read(reading, 4096):
+                shown.append(data)
 
-    with os.fdopen(writing, "w") as stream:
-        yield stream, shown
+    reader = threading.Thread(target=drain)
+    reader.start()
+    stream = os.fdopen(writing, "w")
+
+    def finish() -> str:
+        stream.close()
+        reader.join()
+        return b"".join(shown).decode()
+
+    yield stream, finish
+    finish()
     os.close(reading)
 
 
@@ -123,7 +133,7 @@ def test_a_kind_that_was_asked_for_is_given(kind, observer):
 
 
 def test_the_bar_shows_stage_count_and_retries_and_leaves_messages(terminal, monkeypatch):
-    stream, shown = terminal
+    stream, finish = terminal
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(sys, "stderr", stream)
@@ -134,7 +144,7 @@ def test_the_bar_shows_stage_count_and_retries_and_leaves_messages(terminal, mon
     bar.published(receipt(1))
     time.sleep(0.25)  # the bar draws itself ten times a second
     bar.stage_ended("extract")
-    text = shown()
+    text = finish()
     assert "extract" in text
     assert "2/4" in text
     assert "1 retried" in text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -21,6 +21,8 @@ from raybench.formats.hbench import (
     strip_shape,
     write_distances,
 )
+
+quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
 PUBLISHED = Path(__file__).parents[2] / ".." / "shared" / "data" / "hbench" / "classification"
 published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published files are not in ../shared/data/hbench")
@@ -84,6 +86,7 @@ def test_a_single_descriptor_is_one_row():
     assert read_descriptors(b"1,2,3", "ref.csv").shape == (1, 3)
 
 
+@quick
 @given(st.lists(st.lists(st.floats(allow_nan=False), min_size=3, max_size=3), min_size=1, max_size=9))
 def test_descriptors_read_back_equal_what_was_written(rows):
     data = "\n".join(";".join(map(repr, row)) for row in rows).encode()
@@ -170,6 +173,7 @@ signatures = st.tuples(
 )
 
 
+@quick
 @given(st.lists(st.tuples(signatures, signatures, st.booleans()), min_size=1, max_size=20))
 def test_pairs_read_back_equal_what_was_written(lines):
     data = "\n".join(f"{'.'.join(map(str, a))},{'.'.join(map(str, b))},{int(label)}" for a, b, label in lines)
@@ -230,6 +234,10 @@ def test_empty_labels_are_none():
     assert read_labels(b"", "t.labels").tolist() == []
 
 
+distances = st.lists(st.floats(allow_nan=False), max_size=30)
+
+
+@quick
 @given(distances, st.randoms())
 def test_results_with_labels_read_back_equal_what_was_written(values, random):
     labels = np.array([random.random() < 0.5 for _ in values], bool)
@@ -238,6 +246,7 @@ def test_results_with_labels_read_back_equal_what_was_written(values, random):
     assert not values or read.labels.tolist() == labels.tolist()
 
 
+@quick
 @given(distances)
 def test_results_without_labels_read_back_equal_what_was_written(values):
     read = read_distances(write_distances(np.array(values), None), "t.results")

@@ -5,10 +5,12 @@ import json
 import hypothesis.extra.numpy as npst
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybench.formats.shardfile import ALIGNMENT, BrokenShardFile, decode, encode
+
+quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
 dtypes = st.one_of(
     npst.boolean_dtypes(),
@@ -33,22 +35,26 @@ def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
     )
 
 
+@quick
 @given(files)
 def test_arrays_read_back_equal_what_was_written(content):
     assert same(decode(encode(content)), content)
 
 
+@quick
 @given(files)
 def test_equal_arrays_give_equal_bytes(content):
     copies = {name: array.copy() for name, array in content.items()}
     assert encode(copies) == encode(content)
 
 
+@quick
 @given(files)
 def test_arrays_can_not_be_written_to(content):
     assert not any(array.flags.writeable for array in decode(bytearray(encode(content))).values())
 
 
+@quick
 @given(files)
 def test_arrays_start_at_multiples_of_the_alignment(content):
     data = encode(content)
@@ -79,6 +85,7 @@ def test_arrays_are_views_of_the_bytes():
     assert np.shares_memory(decode(data)["values"], np.frombuffer(data, np.uint8))
 
 
+@quick
 @given(st.integers(0, len(encode(SMALL)) - 1), st.integers(1, 255))
 def test_a_changed_byte_is_found_unless_it_is_padding(position, change):
     data = bytearray(encode(SMALL))
@@ -90,6 +97,7 @@ def test_a_changed_byte_is_found_unless_it_is_padding(position, change):
     assert same(found, SMALL)
 
 
+@quick
 @given(files, st.data())
 def test_any_changed_bit_of_any_file_is_found_unless_it_is_padding(content, drawn):
     data = bytearray(encode(content))

@@ -1,12 +1,16 @@
 """Row-wise distances: equal bytes for every cut, and the values that scipy and plain bits give."""
 
+import itertools
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import distance as scipy_distance
 
 from raybench.metrics.distances import DISTANCES, row_distances
+
+quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
 DTYPES = {"L2": (np.float32, np.float64, np.uint8), "L1": (np.float32, np.float64, np.uint8), "hamming": (np.uint8,)}
 cuts = st.lists(st.integers(0, 40), max_size=5)
@@ -24,16 +28,18 @@ def matrices(draw, distance: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
+@quick
 @given(st.data())
 def test_however_rows_are_cut_the_bytes_are_equal(distance, data):
     a, b = data.draw(matrices(distance))
     at = sorted(min(cut, len(a)) for cut in data.draw(cuts))
     bounds = [0, *at, len(a)]
-    parts = [row_distances(a[i:j], b[i:j], distance) for i, j in zip(bounds, bounds[1:], strict=False)]
+    parts = [row_distances(a[i:j], b[i:j], distance) for i, j in itertools.pairwise(bounds)]
     assert np.concatenate(parts).tobytes() == row_distances(a, b, distance).tobytes()
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
+@quick
 @given(st.data())
 def test_the_memory_order_of_the_rows_does_not_change_the_bytes(distance, data):
     a, b = data.draw(matrices(distance))
@@ -42,6 +48,7 @@ def test_the_memory_order_of_the_rows_does_not_change_the_bytes(distance, data):
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
+@quick
 @given(st.data())
 def test_a_distance_does_not_depend_on_which_row_comes_first(distance, data):
     a, b = data.draw(matrices(distance))
@@ -49,6 +56,7 @@ def test_a_distance_does_not_depend_on_which_row_comes_first(distance, data):
 
 
 @pytest.mark.parametrize(("distance", "theirs"), [("L2", scipy_distance.euclidean), ("L1", scipy_distance.cityblock)])
+@quick
 @given(st.data())
 def test_values_agree_with_scipy(distance, theirs, data):
     a, b = data.draw(matrices(distance))
@@ -56,6 +64,7 @@ def test_values_agree_with_scipy(distance, theirs, data):
     np.testing.assert_allclose(row_distances(a, b, distance), expected, rtol=1e-13)
 
 
+@quick
 @given(matrices("hamming"))
 def test_hamming_counts_the_bits_that_differ(drawn):
     a, b = drawn

@@ -4,10 +4,12 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybench.metrics.partials import Rows
+
+quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
 values_by_item = st.dictionaries(st.integers(-(2**40), 2**40), st.floats(), max_size=40)
 
@@ -30,29 +32,34 @@ def parts_in_any_order(draw) -> tuple[Rows, list[Rows]]:
     return rows_of(values), draw(st.permutations(parts))
 
 
+@quick
 @given(parts_in_any_order())
 def test_the_merge_is_independent_of_cutting_and_arrival_order(drawn):
     whole, parts = drawn
     assert content(functools.reduce(Rows.merge, parts)) == content(whole)
 
 
+@quick
 @given(parts_in_any_order())
 def test_the_merge_is_associative(drawn):
     _, (a, b, c, *_) = drawn
     assert content(a.merge(b).merge(c)) == content(a.merge(b.merge(c)))
 
 
+@quick
 @given(parts_in_any_order())
 def test_the_merge_is_commutative(drawn):
     _, (a, b, *_) = drawn
     assert content(a.merge(b)) == content(b.merge(a))
 
 
+@quick
 @given(values_by_item)
 def test_the_index_rises_strictly(values):
     assert rows_of(values).index.tolist() == sorted(values)
 
 
+@quick
 @given(values_by_item)
 def test_rows_from_their_arrays_are_the_same_rows(values):
     rows = rows_of(values)

@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybench.metrics.ranking import balanced, by_distance, curve, roc_auc, trec_ap
+
+quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
 rankings = st.lists(st.booleans(), max_size=60)
 
@@ -68,16 +70,19 @@ def test_with_relevant_items_alone_the_ap_is_one_and_the_auc_undefined():
     assert math.isnan(roc_auc(flags("+++")))
 
 
+@quick
 @given(rankings)
 def test_trec_ap_is_the_mean_precision_at_relevant_items(ranked):
     assert trec_ap(np.array(ranked, bool)) == pytest.approx(slow_ap(ranked), rel=1e-12, nan_ok=True)
 
 
+@quick
 @given(rankings)
 def test_roc_auc_is_the_sum_of_trapezoids(ranked):
     assert roc_auc(np.array(ranked, bool)) == pytest.approx(slow_auc(ranked), rel=1e-9, abs=1e-12, nan_ok=True)
 
 
+@quick
 @given(rankings)
 def test_a_far_distractor_never_raises_the_ap(ranked):
     near, far = np.array(ranked, bool), np.array([*ranked, False], bool)
@@ -90,6 +95,7 @@ def test_ties_keep_the_order_of_the_file():
     assert by_distance(distances, flags("+-+-")).tolist() == flags("+-+-").tolist()
 
 
+@quick
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
 def test_by_distance_agrees_with_a_stable_sort(items):
     distances = np.array([distance for distance, _ in items], float)
@@ -97,6 +103,7 @@ def test_by_distance_agrees_with_a_stable_sort(items):
     assert by_distance(distances, relevant).tolist() == [flag for _, flag in sorted(items, key=lambda item: item[0])]
 
 
+@quick
 @given(st.lists(st.booleans(), max_size=30).flatmap(lambda f: st.tuples(st.just(f), st.permutations(range(len(f))))))
 def test_permuting_items_with_distinct_distances_changes_nothing(drawn):
     relevant, order = np.array(drawn[0], bool), np.array(drawn[1], int)
@@ -139,6 +146,7 @@ def test_a_thinned_curve_keeps_its_first_and_last_point_and_is_no_longer_than_as
     assert len(points.rank) == most + 1
 
 
+@quick
 @given(rankings, st.integers(1, 70))
 def test_the_points_of_a_thinned_curve_lie_on_the_whole_one(ranked, most):
     whole, thinned = curve(np.array(ranked, bool)), curve(np.array(ranked, bool), most)

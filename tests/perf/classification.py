@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from raybench.benchmarks.hbench_pairs import Segment, Task
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
-from raybench.steps import pairs as pairs_step
+from raybench.engine.stage import Mapped
+from raybench.metrics.distances import row_distances
 from raybench.steps.extract import Features
 from raybench.steps.pairs import Pairs, pair_distances
 from tests.perf import published, scene
@@ -33,10 +34,13 @@ def figures(folder: Path) -> Iterator[Figure]:
     pairs = scene.pairs()
     task = _task(len(pairs))
     rows = np.stack([pairs.a_image * scene.PATCHES + pairs.a_patch, pairs.b_image * scene.PATCHES + pairs.b_patch], 1)
-    sample = rows[np.random.default_rng(1).choice(len(rows), SAMPLE, replace=False)]
+    chosen = np.random.default_rng(1).choice(len(rows), SAMPLE, replace=False)
+    sample = rows[chosen]
     every = np.concatenate([stored.mapped.read(shard.index)["vectors"] for shard in stored.mapped.shards])
-    fresh = (_run(folder, f"round-{number}") for number in range(ROUNDS + 1))
+    fresh = (_run(folder, f"round-{number}") for number in range(ROUNDS + 2))
 
+    distances = classify(next(fresh), stored, pairs, task).read(0)["values"]
+    np.testing.assert_allclose(distances[chosen], published.verification(every, sample), rtol=1e-5)
     ours, baseline = best_of_each(
         lambda: classify(next(fresh), stored, pairs, task), lambda: published.verification(every, sample), ROUNDS
     )
@@ -45,12 +49,12 @@ def figures(folder: Path) -> Iterator[Figure]:
     yield Figure(f"{len(pairs):,} pairs, {scene.DIMENSION}-d, one core", ours, "scipy a pair", whole, TARGET, shares)
 
 
-def classify(run: Run, stored: Features, pairs: Pairs, task: Task) -> list[float]:
-    """AP and AUC of a task, as the benchmark computes them, with features that nobody has opened yet."""
+def classify(run: Run, stored: Features, pairs: Pairs, task: Task) -> Mapped:
+    """Distances of all pairs, once the task is scored from them; with features that nobody has opened yet."""
     features = Features(stored.mapped, stored.root, stored.images, stored.images_per_shard)
     distances = pair_distances(run, features, pairs, "L2", None)
-    figures: list[float] = run.read(run.map(Scores(distances, (task,)), 1, 1), 0)["figures"].tolist()
-    return figures
+    run.map(Scores(distances, (task,)), 1, 1)
+    return distances
 
 
 def _task(count: int) -> Task:
@@ -63,7 +67,7 @@ def _run(folder: Path, name: str) -> Run:
 
 def _shares(run: Run, stored: Features, pairs: Pairs, task: Task) -> str:
     """Where the time of one more round goes, in words."""
-    spent: Counter[str] = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
 
     def timed(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -77,12 +81,12 @@ def _shares(run: Run, stored: Features, pairs: Pairs, task: Task) -> str:
 
     with (
         mock.patch.object(Features, "gather", timed("gather", Features.gather)),
-        mock.patch.object(pairs_step, "row_distances", timed("distance", pairs_step.row_distances)),
+        mock.patch("raybench.steps.pairs.row_distances", timed("distance", row_distances)),
     ):
         timed("all", classify)(run, stored, pairs, task)
     whole = spent.pop("all")
     stages = {record.name: record.seconds for record in run.records}
-    spent["rest of pairs (sort, publish)"] = stages["pairs"] - spent.total()
+    spent["rest of pairs (sort, publish)"] = stages["pairs"] - sum(spent.values())
     spent["fold"], spent["scoring"] = stages["pairs-fold"], stages["scores"]
-    spent["order, digest"] = whole - spent.total()
+    spent["order, digest"] = whole - sum(spent.values())
     return "of one round: " + ", ".join(f"{part} {seconds / whole:.0%}" for part, seconds in spent.items())

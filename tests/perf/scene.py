@@ -49,14 +49,18 @@ def features(run: Run) -> Features:
 
 
 def pairs(positives: int = POSITIVES, negatives: int = NEGATIVES, seed: int = 0) -> Pairs:
-    """Positives first: one scene point in two images of a sequence. Negatives are of any two sequences, as in
-    the `diffseq` lists, which is the harder half for gathering.
+    """Positives first: one scene point in two images of a sequence. Negatives are of two sequences, as in the
+    `diffseq` lists, which are harder to gather than those within one.
     """
     rng = np.random.default_rng(seed)
     count = positives + negatives
-    sequence = rng.integers(SEQUENCES, size=(2, count), dtype=np.int32)
-    patch = rng.integers(PATCHES, size=(2, count), dtype=np.int32)
-    sequence[1, :positives], patch[1, :positives] = sequence[0, :positives], patch[0, :positives]
-    first = rng.integers(IMAGES, size=count, dtype=np.int32)
-    other = (first + rng.integers(1, IMAGES, size=count, dtype=np.int32)) % IMAGES
-    return Pairs(sequence[0] * IMAGES + first, patch[0], sequence[1] * IMAGES + other, patch[1])
+    first, second = rng.integers(IMAGES * SEQUENCES, size=(2, count), dtype=np.int32)
+    a_patch, b_patch = rng.integers(PATCHES, size=(2, count), dtype=np.int32)
+    sequence = first // IMAGES
+    other = (sequence + rng.integers(1, SEQUENCES, size=count, dtype=np.int32)) % SEQUENCES
+    b_image = other * IMAGES + second % IMAGES
+    same = slice(0, positives)
+    shift = 1 + second[same] % (IMAGES - 1)
+    b_image[same] = sequence[same] * IMAGES + (first[same] + shift) % IMAGES
+    b_patch[same] = a_patch[same]
+    return Pairs(first, a_patch, b_image, b_patch)

@@ -1,0 +1,156 @@
+"""Object storage, against a real S3 server on loopback: same tables, clear errors, tries again what may pass."""
+
+import http.client
+import http.server
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from raybench import storage
+from raybench.errors import StorageError
+
+TABLE = "hbench_classification.csv"
+
+
+@pytest.mark.parametrize("ray", ["off", "session"])
+def test_a_run_on_object_storage_gives_the_same_table(raybench, golden, tmp_path, s3, request, ray):
+    bucket = s3.bucket(f"run-{ray}")
+    s3.upload(golden / "hpatches", f"{bucket}/hpatches")
+    s3.upload(golden / "benchmarks", f"{bucket}/benchmarks")
+    executor = ("--ray", "off") if ray == "off" else ("--device", "cpu", "--cpus", "2")
+    if ray == "session":
+        request.getfixturevalue("local_ray")
+    given = ("--descriptor", "patch_descriptors:Block4", "--shard-size", "16", *executor)
+    remote = ("--data", f"{bucket}/hpatches", "--benchmarks", f"{bucket}/benchmarks", "--out", f"{bucket}/out")
+    said = raybench("run", "hbench-classification", *remote, *given)
+    assert said.code == 0, said.err
+    local = ("--data", golden / "hpatches", "--benchmarks", golden / "benchmarks", "--out", tmp_path / "out")
+    assert raybench("run", "hbench-classification", *local, *given).code == 0
+    assert storage.read(f"{bucket}/out/{TABLE}") == (tmp_path / "out" / TABLE).read_bytes()
+    names = {entry.name for entry in storage.list_files(f"{bucket}/out")}
+    assert {"manifest.json", "report.html", TABLE, "results/classification/block4/mini_easy_pos.results"} <= names
+    said = raybench("run", "hbench-classification", *remote, *given)
+    assert said.code == 0
+    assert "done already" in said.err
+
+
+def test_publish_list_read_and_delete_on_object_storage(s3):
+    folder = f"{s3.bucket('bytes')}/a"
+    storage.publish(f"{folder}/b/one", b"1")
+    storage.publish(f"{folder}/two", b"22")
+    assert [(entry.name, entry.size_bytes) for entry in storage.list_files(folder)] == [("b/one", 1), ("two", 2)]
+    assert storage.read_start(f"{folder}/two", 1) == b"2"
+    stamp = storage.list_files(folder)[1].stamp
+    storage.publish(f"{folder}/two", b"33")
+    assert storage.list_files(folder)[1].stamp != stamp
+    storage.delete(f"{folder}/two")
+    storage.delete(f"{folder}/two")
+    assert not storage.exists(f"{folder}/two")
+    storage.delete_folder(folder)
+    assert storage.list_files(folder) == []
+
+
+def test_the_node_local_cache_is_read_once_and_never_stale(s3):
+    uri = f"{s3.bucket('cached')}/file"
+    storage.publish(uri, b"old")
+    assert bytes(storage.read_mapped(uri)) == b"old"
+    copy = storage.fetch(uri)
+    assert copy == storage.fetch(uri)
+    storage.publish(uri, b"new")
+    assert bytes(storage.read_mapped(uri)) == b"new"
+
+
+def test_a_missing_bucket_is_said_in_one_line(raybench, golden, s3, tmp_path):
+    given = ("--benchmarks", golden / "benchmarks", "--out", tmp_path / "out", "--ray", "off")
+    said = raybench("run", "hbench-classification", *given, "--features", "s3://no-such-bucket/x")
+    assert said.code == 2
+    assert len(said.errors) == 1
+    assert "s3://no-such-bucket/x" in said.errors[0]
+    with pytest.raises(StorageError, match="bucket does not exist"):
+        storage.publish("s3://no-such-bucket/x", b"1")
+
+
+def test_wrong_credentials_are_said_in_one_line_without_repeating_them(golden, s3, tmp_path):
+    s3.bucket("private")
+    given = ["--benchmarks", golden / "benchmarks", "--out", tmp_path / "out", "--ray", "off"]
+    command = [
+        sys.executable,
+        "-m",
+        "raybench",
+        "run",
+        "hbench-classification",
+        *given,
+        "--features",
+        "s3://private/x",
+    ]
+    environment = {**os.environ, "AWS_SECRET_ACCESS_KEY": "wrongsecret"}
+    said = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, check=False)
+    assert said.returncode == 2
+    errors = [line for line in said.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1 and "credentials" in errors[0] and "s3://private/x" in errors[0]
+    assert "wrongsecret" not in said.stderr + said.stdout
+
+
+class Throttle(http.server.BaseHTTPRequestHandler):
+    """A proxy before the S3 server that answers SlowDown to the first requests, then passes them on."""
+
+    protocol_version = "HTTP/1.1"  # answers `Expect: 100-continue`, without which a client holds its body back
+    target = ""
+    refusals = 0
+
+    def _serve(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if Throttle.refusals > 0:
+            Throttle.refusals -= 1
+            answer = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>"
+            self._answer(503, {"Content-Type": "application/xml"}, answer)
+            return
+        onward = http.client.HTTPConnection(Throttle.target)
+        onward.request(self.command, self.path, body, dict(self.headers))
+        answer = onward.getresponse()
+        self._answer(answer.status, dict(answer.getheaders()), answer.read())
+
+    def _answer(self, status, headers, body):
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", headers.get("Content-Length", str(len(body))))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _serve
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def throttled(s3, monkeypatch):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Throttle)
+    Throttle.target = s3.endpoint.removeprefix("http://")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(storage, "FIRST_PAUSE_SECONDS", 0.01)
+    storage._filesystem_of.cache_clear()
+    import fsspec
+
+    fsspec.filesystem("s3").clear_instance_cache()
+    yield
+    server.shutdown()
+    storage._filesystem_of.cache_clear()
+    fsspec.filesystem("s3").clear_instance_cache()
+
+
+def test_throttling_is_waited_out(s3, throttled):
+    uri = f"{s3.bucket('busy')}/file"
+    Throttle.refusals = 3
+    storage.publish(uri, b"through")
+    assert Throttle.refusals == 0
+    Throttle.refusals = 3
+    assert storage.read(uri) == b"through"
+    assert Throttle.refusals == 0
