@@ -36,7 +36,7 @@ HOMES = {
     | {"demo/hpatches.py"},
     "click": {"cli.py"},
 }
-PURE = {"numpy", "pyarrow", "PIL", "h5py"}  # what layer 0 may import beside the standard library
+PURE = {"numpy", "pyarrow", "PIL", "h5py", "xxhash"}  # what layer 0 may import beside the standard library
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 
 

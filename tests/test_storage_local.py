@@ -66,7 +66,7 @@ def test_publishing_makes_the_folders_and_leaves_nothing_else(tmp_path):
 def test_a_failed_publish_leaves_the_old_file_and_no_temporary(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "kept").write_bytes(b"1")
-    with pytest.raises(StorageError, match="x: can.t be written"):
+    with pytest.raises(StorageError, match=r"x: can.t be written"):
         storage.publish(str(tmp_path / "x"), b"2")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 

@@ -91,7 +91,7 @@ class Plan:
         distance = hbench.chosen_distance(self.job, self.descriptor)
         wanted = np.unique(np.concatenate([self.pairs.a_image, self.pairs.b_image])).tolist()
         features = hbench.features_of(run, self.job, self.source, self.descriptor, distance, wanted)
-        return pair_distances(run, features, self.pairs, distance, self.job.shard_size)
+        return run.fold(pair_distances(run, features, self.pairs, distance, self.job.shard_size), Rows)
 
     def _notes(self) -> tuple[str, ...]:
         limit = self.job.limit

@@ -61,12 +61,16 @@ def read_manifest(out: str) -> Manifest | None:
         found = Manifest(**json.loads(data))
     except (ValueError, TypeError) as error:
         raise DataError(f"{uri}: no raybench manifest ({error}); name another --out or give --overwrite") from error
-    for part in dataclasses.fields(Manifest):
-        kind = str if part.name in ("benchmark", "status") else dict if "dict[str" in part.type[:8] else list
-        if not isinstance(getattr(found, part.name), kind):
-            raise DataError(
-                f"{uri}: no raybench manifest ({part.name} is no {kind.__name__}); name another --out or give --overwrite"
-            )
+    kinds = {"str": str, "dict[str, str]": dict, "dict[str, Any]": dict}
+    wrong = [
+        part.name
+        for part in dataclasses.fields(Manifest)
+        if not isinstance(getattr(found, part.name), kinds.get(str(part.type), list))
+    ]
+    if wrong:
+        raise DataError(
+            f"{uri}: no raybench manifest (wrong {', '.join(wrong)}); name another --out or give --overwrite"
+        )
     if "raybench" not in found.versions:
         raise DataError(
             f"{uri}: no raybench manifest (no version of raybench in it); name another --out or give --overwrite"

@@ -41,7 +41,8 @@ class Executor(Protocol):
 class Partial(Protocol):
     """A mergeable result; merging is associative and commutative."""
 
-    def merge(self, other: Self) -> Self: ...
+    @classmethod
+    def merged(cls, parts: Sequence[Self]) -> Self: ...
 
     def to_arrays(self) -> Arrays: ...
 
@@ -197,10 +198,7 @@ class Merge:
         return [self.mapped.read(index) for index in range(shard.start, shard.stop)]
 
     def compute(self, payload: list[Arrays]) -> Arrays:
-        first, *rest = [self.partial.from_arrays(arrays) for arrays in payload]
-        for other in rest:
-            first = first.merge(other)
-        return first.to_arrays()
+        return self.partial.merged([self.partial.from_arrays(arrays) for arrays in payload]).to_arrays()
 
     def keys(self, shard: Shard) -> str:
         return f"partial files {shard.start}..{shard.stop - 1} of {self.mapped.name}"

@@ -1,21 +1,22 @@
 """A shard file: named arrays with their schema, row count and checksums in one block of bytes. Never pickle.
 
-Layout: 8 bytes magic, 8 bytes header length, JSON header, then each array at a multiple of 64 bytes, so that a
-mapped file gives aligned arrays without a copy. Every array has its own CRC-32; the header has one too.
+Layout: 8 bytes magic, header length, header checksum, JSON header, then each array at a multiple of 64 bytes, so that a
+mapped file gives aligned arrays without a copy. Every array has its own XXH3 checksum; the header has one, too.
 """
 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest
 
 MAGIC = b"RAYBSH01"
 ALIGNMENT = 64
+PREFIX = 24  # magic, length of the header, checksum of the header
 KINDS = "biufSU"  # what may be stored: booleans, integers, floats, fixed-width strings
 
 Arrays = dict[str, NDArray[Any]]
@@ -37,14 +38,14 @@ def encode(arrays: Mapping[str, NDArray[Any]]) -> bytes:
                 "dtype": body.dtype.str,
                 "shape": body.shape,
                 "offset": offset,
-                "crc": zlib.crc32(_octets(body)),
+                "checksum": xxh3_64_intdigest(_octets(body)),
             }
         )
         offset = _aligned(offset + body.nbytes)
     rows = len(next(iter(bodies.values()))) if bodies else 0
     header = json.dumps({"rows": rows, "size": offset, "columns": columns}).encode()
-    header += b" " * (_aligned(20 + len(header)) - 20 - len(header))
-    start = [MAGIC, len(header).to_bytes(8, "little"), zlib.crc32(header).to_bytes(4, "little"), header]
+    header += b" " * (_aligned(PREFIX + len(header)) - PREFIX - len(header))
+    start = [MAGIC, len(header).to_bytes(8, "little"), xxh3_64_intdigest(header).to_bytes(8, "little"), header]
     blocks: list[bytes | memoryview] = []
     for body in bodies.values():
         blocks += [_octets(body), bytes(_aligned(body.nbytes) - body.nbytes)]
@@ -54,14 +55,14 @@ def encode(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def decode(data: bytes | memoryview) -> Arrays:
     """The arrays in a shard file, as read-only views into `data`; raises BrokenShardFile."""
     view = memoryview(data)
-    if len(view) < 20 or bytes(view[:8]) != MAGIC:
+    if len(view) < PREFIX or bytes(view[:8]) != MAGIC:
         raise BrokenShardFile("no shard file (wrong magic or cut short)")
     length = int.from_bytes(view[8:16], "little")
-    header = view[20 : 20 + length]
-    if len(header) != length or zlib.crc32(header) != int.from_bytes(view[16:20], "little"):
+    header = view[PREFIX : PREFIX + length]
+    if len(header) != length or xxh3_64_intdigest(header) != int.from_bytes(view[16:24], "little"):
         raise BrokenShardFile("its header is damaged")
     described = json.loads(bytes(header))
-    body = view[20 + length :]
+    body = view[PREFIX + length :]
     if len(body) != described["size"]:
         raise BrokenShardFile(f"its body has {len(body):,} bytes, its header says {described['size']:,}")
     return {column["name"]: _array(body, column) for column in described["columns"]}
@@ -71,7 +72,7 @@ def _array(body: memoryview, column: dict[str, Any]) -> NDArray[Any]:
     dtype = np.dtype(column["dtype"])
     count = int(np.prod(column["shape"], dtype=np.int64))
     block = body[column["offset"] : column["offset"] + count * dtype.itemsize]
-    if zlib.crc32(block) != column["crc"]:
+    if xxh3_64_intdigest(block) != column["checksum"]:
         raise BrokenShardFile(f"the checksum of array {column['name']!r} does not match")
     array = np.frombuffer(block, dtype, count).reshape(column["shape"])
     array.flags.writeable = False

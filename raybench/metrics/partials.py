@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Rows:
-    """Values by item: `index` rises strictly, `values` has one entry for each. Merging joins disjoint items.
+    """Values by item, in any order until merged; then `index` rises strictly. Merging joins disjoint items.
 
-    >>> Rows.of(np.array([2, 0]), np.array([0.2, 0.0])).merge(Rows.of(np.array([1]), np.array([0.1]))).values.tolist()
-    [0.0, 0.1, 0.2]
+    >>> Rows.merged([Rows.of(np.array([2, 0]), np.array([0.2, 0.0])), Rows.of(np.array([1]), np.array([0.1]))]).values
+    array([0. , 0.1, 0.2])
     """
 
     index: NDArray[np.int64]
@@ -23,14 +24,23 @@ class Rows:
     @classmethod
     def of(cls, index: NDArray[np.int64], values: NDArray[Any]) -> Self:
         """Rows from items in any order; an item that comes twice is an error."""
-        order = np.argsort(index, kind="stable")
-        ordered = index[order]
-        if np.any(ordered[1:] == ordered[:-1]):
+        first, last = (int(index.min()), int(index.max())) if len(index) else (0, -1)
+        if last - first + 1 == len(index):  # dense, as whole results are: every item has its place, which beats sorting
+            ordered, sorted_index = np.empty_like(values), np.arange(first, last + 1)
+            taken = np.zeros(len(index), np.bool_)
+            ordered[index - first], taken[index - first] = values, True
+            twice = not taken.all()
+        else:
+            order = np.argsort(index, kind="stable")
+            ordered, sorted_index = values[order], index[order]
+            twice = bool(np.any(sorted_index[1:] == sorted_index[:-1]))
+        if twice:
             raise ValueError("an item comes twice")
-        return cls(ordered, values[order])
+        return cls(sorted_index, ordered)
 
-    def merge(self, other: Self) -> Self:
-        return self.of(np.concatenate([self.index, other.index]), np.concatenate([self.values, other.values]))
+    @classmethod
+    def merged(cls, parts: Sequence[Self]) -> Self:
+        return cls.of(np.concatenate([part.index for part in parts]), np.concatenate([part.values for part in parts]))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         return {"index": self.index, "values": self.values}

@@ -20,7 +20,13 @@ def by_distance(distances: NDArray[np.float64], relevant: Flags) -> Flags:
     >>> by_distance(np.array([2.0, 1.0, 1.0]), np.array([True, False, True])).tolist()
     [False, True, True]
     """
-    return relevant[np.argsort(distances, kind="stable")]
+    found, others = np.sort(distances[relevant]), np.sort(distances[~relevant])
+    before = np.searchsorted(others, found)
+    if np.any(before < np.searchsorted(others, found, side="right")):
+        return relevant[np.argsort(distances, kind="stable")]  # only ties between the two kinds need the file's order
+    ranked = np.zeros(len(distances), np.bool_)
+    ranked[np.arange(len(found)) + before] = True
+    return ranked
 
 
 def trec_ap(ranked: Flags) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +41,15 @@ class PairDistances:
     pairs: Pairs
     index: NDArray[np.int64]
     distance: str
+    listed: str
 
     name = "pairs"
     version = 1
     on_device = False
 
-    @cached_property
+    @property
     def digest(self) -> str:
-        pairs = self.pairs
-        listed = (self.index, pairs.a_image, pairs.a_patch, pairs.b_image, pairs.b_patch)
-        return digest_of(self.name, self.version, self.features.mapped.digest, self.distance, *listed)
+        return digest_of(self.name, self.version, self.features.mapped.digest, self.distance, self.listed)
 
     def load(self, shard: Shard) -> slice:
         return slice(shard.start, shard.stop)
@@ -63,18 +61,19 @@ class PairDistances:
             a = self.features.gather(self.pairs.a_image[at], self.pairs.a_patch[at])
             b = self.features.gather(self.pairs.b_image[at], self.pairs.b_patch[at])
             distances[at.start - payload.start : at.stop - payload.start] = row_distances(a, b, self.distance)
-        return Rows.of(self.index[payload], distances).to_arrays()
+        return Rows(self.index[payload], distances).to_arrays()
 
     def keys(self, shard: Shard) -> str:
         return f"pairs {shard.start:,}..{shard.stop - 1:,} in order of their images"
 
 
 def pair_distances(run: Run, features: Features, pairs: Pairs, distance: str, shard_size: int | None) -> Mapped:
-    """One shard of Rows with the distance of every pair, by index."""
+    """Rows with the distance of every pair, by index, in shards that are still to be folded."""
     size = shard_size or PAIRS_PER_SHARD
     order = _tiled(features, pairs, tiles=len(pairs) / size)
     ordered = Pairs(pairs.a_image[order], pairs.a_patch[order], pairs.b_image[order], pairs.b_patch[order])
-    return run.fold(run.map(PairDistances(features, ordered, order, distance), len(pairs), size), Rows)
+    listed = digest_of(pairs.a_image, pairs.a_patch, pairs.b_image, pairs.b_patch)  # the order follows from these
+    return run.map(PairDistances(features, ordered, order, distance, listed), len(pairs), size)
 
 
 def _tiled(features: Features, pairs: Pairs, tiles: float) -> NDArray[np.int64]:

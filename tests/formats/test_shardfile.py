@@ -141,4 +141,4 @@ def test_a_dtype_that_is_no_plain_number_or_string_is_refused_by_name(array):
 def test_the_header_is_json_with_the_row_count():
     data = encode({"values": np.zeros((7, 2))})
     length = int.from_bytes(data[8:16], "little")
-    assert json.loads(data[20 : 20 + length])["rows"] == 7
+    assert json.loads(data[24 : 24 + length])["rows"] == 7

@@ -1,7 +1,5 @@
 """Rows merge to the same bytes however the items are cut and in whatever order the parts arrive."""
 
-import functools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +10,10 @@ from raybench.metrics.partials import Rows
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
 values_by_item = st.dictionaries(st.integers(-(2**40), 2**40), st.floats(), max_size=40)
+
+
+def merged(*parts):
+    return Rows.merged(parts)
 
 
 def rows_of(values: dict[int, float]) -> Rows:
@@ -36,21 +38,21 @@ def parts_in_any_order(draw) -> tuple[Rows, list[Rows]]:
 @given(parts_in_any_order())
 def test_the_merge_is_independent_of_cutting_and_arrival_order(drawn):
     whole, parts = drawn
-    assert content(functools.reduce(Rows.merge, parts)) == content(whole)
+    assert content(Rows.merged(parts)) == content(whole)
 
 
 @quick
 @given(parts_in_any_order())
 def test_the_merge_is_associative(drawn):
     _, (a, b, c, *_) = drawn
-    assert content(a.merge(b).merge(c)) == content(a.merge(b.merge(c)))
+    assert content(merged(merged(a, b), c)) == content(merged(a, merged(b, c)))
 
 
 @quick
 @given(parts_in_any_order())
 def test_the_merge_is_commutative(drawn):
     _, (a, b, *_) = drawn
-    assert content(a.merge(b)) == content(b.merge(a))
+    assert content(merged(a, b)) == content(merged(b, a))
 
 
 @quick
@@ -69,7 +71,7 @@ def test_rows_from_their_arrays_are_the_same_rows(values):
 def test_values_may_have_several_columns():
     one = Rows.of(np.array([1]), np.array([[3.0, 4.0]]))
     other = Rows.of(np.array([0]), np.array([[1.0, 2.0]]))
-    assert one.merge(other).values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert merged(one, other).values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 def test_an_item_twice_in_one_part_is_an_error():
@@ -79,4 +81,4 @@ def test_an_item_twice_in_one_part_is_an_error():
 
 def test_an_item_in_two_parts_is_an_error():
     with pytest.raises(ValueError, match="twice"):
-        rows_of({1: 0.0, 2: 0.0}).merge(rows_of({2: 0.0}))
+        merged(rows_of({1: 0.0, 2: 0.0}), rows_of({2: 0.0}))

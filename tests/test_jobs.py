@@ -1,0 +1,54 @@
+"""Jobs as a cluster runs them: `ray job submit` against a real head on this machine, and as plain scripts."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from conftest import free_port, wait_for_port
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+
+
+def test_a_job_script_runs_by_itself(golden, tmp_path):
+    given = ["--benchmarks", golden / "benchmarks", "--results", golden / "results/block4", "--out", tmp_path / "out"]
+    command = [sys.executable, ROOT / "jobs/hpatches_eval.py", *given, "--ray", "off"]
+    said = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert (tmp_path / "out/hbench_classification.csv").exists()
+
+
+def test_ray_job_submit_runs_the_job_on_a_head(golden, tmp_path):
+    """The head gets a home of its own, with a token, so that it meets no other Ray of this machine."""
+    home = tmp_path / "home"
+    (home / ".ray").mkdir(parents=True)
+    (home / ".ray/auth_token").write_text("0" * 64)
+    gcs, dashboard = free_port(), free_port()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "AWS_"))}
+    environment |= {"HOME": str(home), "RAY_AUTH_MODE": "token", "PYTHONPATH": ""}
+    head = subprocess.Popen(
+        [
+            *(str(BIN / "ray"), "start", "--head", "--block", "--num-cpus", "2", "--port", str(gcs)),
+            *("--dashboard-port", str(dashboard), "--temp-dir", f"/tmp/rb{os.getpid()}"),
+        ],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for_port(dashboard, 60)
+        out = tmp_path / "out"
+        given = ["--benchmarks", golden / "benchmarks", "--features", golden / "descriptors/block4", "--out", out]
+        submit = [BIN / "ray", "job", "submit", "--address", f"http://127.0.0.1:{dashboard}", "--working-dir", ROOT]
+        command = [*submit, "--", sys.executable, "jobs/hpatches_eval.py", "hbench-classification", *given]
+        said = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, check=False)
+        assert said.returncode == 0, said.stdout + said.stderr
+        assert (out / "hbench_classification.csv").exists()
+        assert '"executor": "ray"' in (out / "manifest.json").read_text()
+        assert '"event": "stage_ended"' in said.stdout
+    finally:
+        head.terminate()
+        head.wait(30)
+        time.sleep(0.5)

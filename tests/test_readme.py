@@ -1,0 +1,63 @@
+"""The README is true: its commands run, its example descriptor works, and it stays short."""
+
+import itertools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_it_is_under_150_lines():
+    assert len(README.splitlines()) < 150
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the commands run: the demo's data are where `make demo` leaves them."""
+    from raybench.demo.hpatches import make_hpatches
+
+    folder = tmp_path_factory.mktemp("readme")
+    make_hpatches(folder / "runs/demo/data/hpatches", patches=15)
+    return folder
+
+
+def call(command, folder):
+    words = command.replace("raybench ", f"{sys.executable} -m raybench ", 1)
+    return subprocess.run(words, shell=True, cwd=folder, capture_output=True, text=True, check=False, timeout=200)
+
+
+def test_its_commands_run(folder):
+    commands = [line for block in blocks("bash") for line in block.replace("\\\n", " ").strip().splitlines()]
+    assert len(commands) >= 3
+    for command in commands:
+        said = call(command, folder)
+        assert said.returncode == 0, f"{command}\n{said.stderr}"
+    assert (folder / "runs/both.html").read_text().count("<h2>") == 2
+
+
+def test_its_descriptor_works(folder):
+    (example,) = blocks("python")
+    assert len([line for line in example.splitlines() if line.strip()]) <= 15
+    (folder / "mine.py").write_text(example)
+    data = "runs/demo/data/hpatches"
+    command = f"raybench run hbench-classification --data {data}/hpatches --benchmarks {data}/benchmarks"
+    said = call(f"{command} --descriptor mine:Gradients --out runs/mine --ray off", folder)
+    assert said.returncode == 0, said.stderr
+
+
+def test_the_demos_table_is_the_one_that_was_seen():
+    """Its rows stand in order: sift above resize above meanstd, easy above hard above tough."""
+    rows = [line for line in README.splitlines() if re.match(r"\| (meanstd|resize|sift) \|", line)]
+    figures = [[float(cell) for cell in row.strip("|").split("|")[1:]] for row in rows]
+    assert len(figures) == 3
+    for lower, higher in itertools.pairwise(figures):
+        assert all(a < b for a, b in zip(lower, higher, strict=True))
