@@ -1,7 +1,7 @@
 """The executor on Ray: CPU load tasks ahead of a pool of device actors, or load fused into CPU actors.
 
 The driver sees receipts, never arrays. What is in flight is bounded; a dead actor's shards go back into the
-queue, and only the shard it was working on is blamed. No result lives in an actor: publishing is all it does.
+queue, one by one, so that the one to blame is found. No result lives in an actor: publishing is all it does.
 """
 
 from __future__ import annotations
@@ -184,6 +184,7 @@ class Flow:
         self._left = len(shards)
         self._loading: dict[Any, tuple[Shard, Any]] = {}
         self._loaded: deque[tuple[Shard, Any]] = deque()
+        self._suspects: set[int] = set()  # shards in whose presence a worker died
         self._stillbirths = 0
         self._load: Any = ray.remote(load_ahead).options(num_cpus=1, num_returns=2, max_retries=3)
         for seat in pool.seats:
@@ -219,19 +220,21 @@ class Flow:
             self._loading[status] = (shard, payload)
 
     def _hand_out(self) -> None:
-        source = self._loaded if self._ahead else self._waiting
+        source: deque[Any] = self._loaded if self._ahead else self._waiting
         while source:
-            seats = [seat for seat in self._pool.seats if seat.node and len(seat.queue) < QUEUE_PER_ACTOR]
+            shard, loaded = source[0] if self._ahead else (source[0], None)
+            seats = [seat for seat in self._pool.seats if self._may_take(seat, shard)]
             if not seats:
                 return
+            source.popleft()
             seat = min(seats, key=lambda candidate: len(candidate.queue))
-            if self._ahead:
-                shard, payload = self._loaded.popleft()
-                call = seat.actor.work.remote([self._job], shard, payload)
-            else:
-                shard = self._waiting.popleft()
-                call = seat.actor.work.remote([self._job], shard)
-            seat.queue.append((call, shard))
+            seat.queue.append((seat.actor.work.remote([self._job], shard, loaded), shard))
+
+    def _may_take(self, seat: Seat, shard: Shard) -> bool:
+        if seat.node is None or len(seat.queue) >= QUEUE_PER_ACTOR:
+            return False
+        together = [*(queued for _, queued in seat.queue), shard]
+        return len(together) == 1 or not any(one.index in self._suspects for one in together)
 
     def _wait(self) -> list[Any]:
         refs = list(self._loading)
@@ -293,16 +296,19 @@ class Flow:
         return dataclasses.replace(receipt, attempt=self._attempts.of(shard))
 
     def _bury(self, seat: Seat, cause: str) -> None:
-        """Replace a dead actor. Its shards wait again; only the first, at work, is blamed, and not for a lost node."""
+        """Replace a dead actor; its shards wait again, and those that were together do so one by one from now on.
+
+        Which of them was at work can't be told: the answer to the one before may have died with the process. So each
+        counts a failure, and alone it can't be blamed for another's again. A lost node is nobody's fault.
+        """
         self._observer.retried(self._stage.name, "actor_died")
-        (_, at_work), *behind = seat.queue
-        self._waiting.extendleft(shard for _, shard in reversed(behind))
         self._pool.replace(seat)
-        if seat.node not in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
-            self._waiting.appendleft(at_work)
-            return
-        self._attempts.note(at_work, Failure(f"its worker process died ({cause})"))
-        self._waiting.append(at_work)
+        shards = [shard for _, shard in seat.queue]
+        self._waiting.extendleft(reversed(shards))
+        if seat.node in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
+            self._suspects.update(shard.index for shard in shards)
+            for shard in shards:
+                self._attempts.note(shard, Failure(f"its worker process died ({cause})"))
 
     def _again(self, shard: Shard, failure: Failure) -> None:
         self._attempts.note(shard, failure)
