@@ -126,7 +126,10 @@ def _plain(value: Any) -> Any:
 
 
 def _input_options(benchmark: Benchmark) -> list[click.Option]:
-    options = [click.Option([f"--{name}"], help=text, metavar="URI") for name, text in INPUTS.items()]
+    metavars = {"descriptor": "SPEC", "descriptor-args": "JSON"}
+    options = [
+        click.Option([f"--{name}"], help=text, metavar=metavars.get(name, "URI")) for name, text in INPUTS.items()
+    ]
     for option in benchmark.options:
         kind: Any = click.Choice(option.choices) if option.choices else option.kind
         options.append(click.Option([f"--{option.name}"], type=kind, default=option.default, help=option.help))
@@ -148,7 +151,13 @@ def _common_options(out_required: bool) -> list[click.Option]:
         make(["--limit"], type=POSITIVE, help="a quick try on the first N items; the table says so"),
         make(["--progress"], type=click.Choice(["auto", "bar", "json", "none"]), default="auto", show_default=True),
         make(["--verify-inputs"], is_flag=True, help="digest images by content, not by size and time"),
-        make(["--on-bad-input"], type=click.Choice(["fail", "skip"]), default="fail", show_default=True),
+        make(
+            ["--on-bad-input"],
+            type=click.Choice(["fail", "skip"]),
+            default="fail",
+            show_default=True,
+            help="skip: leave out what can't be read, count it in the table, list it in the manifest",
+        ),
         make(["--overwrite"], is_flag=True, help="replace another run's results in --out; the store stays"),
         make(
             ["--keep-stages"],
@@ -186,6 +195,7 @@ def _job(benchmark: Benchmark, given: dict[str, Any]) -> tuple[Job, Settings]:
     )
     if not settings.keep_stages and store != own_store:
         raise ConfigError("--keep-stages no: the store is shared (--store), other runs may need its stages")
+    values["skip_bad_input"] = values.pop("on_bad_input") == "skip"
     options = {option.key: values.pop(option.key) for option in benchmark.options}
     arguments = _json_object(values.pop("descriptor_args"))
     job = Job(benchmark.name, out=out, store=store, descriptor_args=arguments, options=options, **values)

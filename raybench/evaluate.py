@@ -119,6 +119,7 @@ def _perform(job: Job, settings: Settings, asked: Manifest, execute: Any, sessio
         status="done",
         stages=[dataclasses.asdict(record) for record in run.records],
         files=files,
+        skipped=list(outcome.skipped),
         notes=list(outcome.main.notes),
     )
     report = storage.join(job.out, "report.html")

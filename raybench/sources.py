@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +103,11 @@ class VectorFiles:
     def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
         """Each file's name and descriptors, (n, dim)."""
         for item in range(start, stop):
-            yield self.uri(item), hbench.read_descriptors(storage.read(self.uri(item)), self.uri(item))
+            vectors = hbench.read_descriptors(storage.read(self.uri(item)), self.uri(item))
+            bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+            if len(bad):
+                raise DataError(f"{self.uri(item)}: line {bad[0] + 1}: NaN or infinite value")
+            yield self.uri(item), vectors
 
 
 def items_of(source: Strips | VectorFiles, wanted: Iterable[str], problems: ProblemList) -> dict[str, int]:
@@ -148,4 +151,3 @@ def _sorted_out(looks: Iterable[tuple[int, int] | DataError], problems: ProblemL
 
 
 Source = Strips | VectorFiles
-Item = tuple[str, NDArray[Any]]

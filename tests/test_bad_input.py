@@ -219,3 +219,38 @@ def test_check_finds_the_same_problems_and_computes_nothing(raybench, data, tmp_
 
 def test_options_are_accepted_with_underscores(run, data):
     assert run("--results", data / "results/block4", "--shard_size", "50", "--on_bad_input", "fail").code == 0
+
+
+def test_what_cannot_be_read_may_be_skipped_and_is_counted_and_listed(raybench, data, tmp_path):
+    """A missing strip, one that is no strip, one cut short, and a signature out of range: only their pairs are lost."""
+    import csv
+    import json
+
+    (data / "hpatches/v_loft/e5.png").unlink()
+    Image.fromarray(np.zeros((100, 65), np.uint8)).save(data / "hpatches/v_gate/e1.png")
+    cut = data / "hpatches/i_pond/e4.png"
+    cut.write_bytes(cut.read_bytes()[:-400])
+    pairs = data / "benchmarks/classification/mini_easy_pos.pairs"
+    spoil(pairs, lambda text: text.replace("v_loft.e4.7,", "v_loft.e4.99,", 1))
+    given = ("run", "hbench-classification", "--data", data / "hpatches", "--benchmarks", data / "benchmarks")
+    given += ("--descriptor", "patch_descriptors:Block4", "--ray", "off", "--task", "*easy")
+    assert raybench(*given, "--out", tmp_path / "a").code == 2
+    said = raybench(*given, "--out", tmp_path / "b", "--on-bad-input", "skip")
+    assert said.code == 0, said.err
+    names = ("v_loft.e5.", "v_gate.e1.", "i_pond.e4.", "v_loft.e4.99")
+    lists = [data / "benchmarks/classification" / f"mini_{name}.pairs" for name in ("easy_pos", "sameseq_neg_e")]
+    good = [[line for line in file.read_text().splitlines() if not any(n in line for n in names)] for file in lists]
+    (row,) = csv.DictReader((tmp_path / "b/hbench_classification.csv").open())
+    assert (int(row["pairs"]), int(row["positives"])) == (len(good[0] + good[1]), len(good[0]))
+    assert f"SKIPPED: {230 - len(good[0] + good[1])} of 230 pairs" in said.out
+    skipped = json.loads((tmp_path / "b/manifest.json").read_text())["skipped"]
+    assert len(skipped) == 4
+    assert all(any(key in line for line in skipped) for key in ("v_loft/e5", "v_gate/e1", "i_pond/e4", "v_loft.e4.99"))
+    again = raybench(
+        *("run", "hbench-classification", "--benchmarks", data / "benchmarks", "--results", tmp_path / "b/results"),
+        *("--out", tmp_path / "c", "--ray", "off", "--task", "*easy", "--on-bad-input", "skip"),
+    )
+    assert again.code == 0, again.err
+    assert (tmp_path / "c/hbench_classification.csv").read_bytes() == (
+        tmp_path / "b/hbench_classification.csv"
+    ).read_bytes()

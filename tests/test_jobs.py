@@ -1,6 +1,7 @@
 """Jobs as a cluster runs them: `ray job submit` against a real head on this machine, and as plain scripts."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -32,6 +33,9 @@ def test_ray_job_submit_runs_the_job_on_a_head(golden, tmp_path):
         [
             *(str(BIN / "ray"), "start", "--head", "--block", "--num-cpus", "2", "--port", str(gcs)),
             *("--dashboard-port", str(dashboard), "--temp-dir", f"/tmp/rb{os.getpid()}"),
+            # The session's Ray has the usual ports of these.
+            *("--dashboard-agent-listen-port", str(free_port()), "--ray-client-server-port", str(free_port())),
+            *("--dashboard-agent-grpc-port", str(free_port()), "--metrics-export-port", str(free_port())),
         ],
         env=environment,
         stdout=subprocess.DEVNULL,
@@ -43,7 +47,12 @@ def test_ray_job_submit_runs_the_job_on_a_head(golden, tmp_path):
         given = ["--benchmarks", golden / "benchmarks", "--features", golden / "descriptors/block4", "--out", out]
         submit = [BIN / "ray", "job", "submit", "--address", f"http://127.0.0.1:{dashboard}", "--working-dir", ROOT]
         command = [*submit, "--", sys.executable, "jobs/hpatches_eval.py", "hbench-classification", *given]
-        said = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, check=False)
+        deadline = time.monotonic() + 90
+        while True:  # the dashboard answers before the head's agent can take jobs
+            said = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, check=False)
+            if "No available agent" not in said.stderr or time.monotonic() > deadline:
+                break
+            time.sleep(1)
         assert said.returncode == 0, said.stdout + said.stderr
         assert (out / "hbench_classification.csv").exists()
         assert '"executor": "ray"' in (out / "manifest.json").read_text()
@@ -51,4 +60,4 @@ def test_ray_job_submit_runs_the_job_on_a_head(golden, tmp_path):
     finally:
         head.terminate()
         head.wait(30)
-        time.sleep(0.5)
+        shutil.rmtree(f"/tmp/rb{os.getpid()}", ignore_errors=True)

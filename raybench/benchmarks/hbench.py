@@ -100,8 +100,9 @@ def features_of(
 ) -> Features:
     """Descriptors of the wanted images, computed or read."""
     if isinstance(source, VectorFiles):
-        return extract_features(run, ReadVectors(source, distance), wanted, job.shard_size)
+        return extract_features(run, ReadVectors(source, distance, job.skip_bad_input), wanted, job.shard_size)
     assert descriptor is not None
     asked_for_gpu = job.device == "gpu" or job.gpus is not None
     device = "gpu" if run.gpus and (descriptor.uses_gpu or asked_for_gpu) else "cpu"
-    return extract_features(run, Extract(source, descriptor, device, job.batch_size), wanted, job.shard_size)
+    stage = Extract(source, descriptor, device, job.batch_size, job.skip_bad_input)
+    return extract_features(run, stage, wanted, job.shard_size)

@@ -38,6 +38,7 @@ from raybench.metrics import ranking
 from raybench.metrics.distances import DISTANCES
 from raybench.metrics.partials import Rows
 from raybench.sources import Source, items_of
+from raybench.steps.extract import unreadable_images
 from raybench.steps.pairs import Pairs, pair_distances
 from raybench.table import Cell, Table
 
@@ -60,6 +61,7 @@ class Plan:
     source: Source | None
     descriptor: DescriptorSpec | None
     pairs: Pairs | None
+    left_out: tuple[str, ...]
 
     @property
     def summary(self) -> str:
@@ -68,11 +70,10 @@ class Plan:
 
     def execute(self, run: Run) -> Outcome:
         """From features or results to the table, in one line of steps."""
-        distances = self._distances(run)
+        distances, skipped = self._distances(run)
         scores = run.map(Scores(distances, self.tasks), len(self.tasks), 1)
         rows: list[tuple[Cell, ...]] = [
-            (task.name, len(task.positive), int(task.positive.sum()), *_figures(run, scores, index))
-            for index, task in enumerate(self.tasks)
+            (task.name, *_figures(run, scores, index)) for index, task in enumerate(self.tasks)
         ]
         name = hbench.descriptor_name(self.job, self.descriptor)
         curves = [f"curves/{task.name}.parquet" for task in self.tasks]
@@ -80,28 +81,39 @@ class Plan:
         written = [] if self.results else [f"results/classification/{name}/{s.name}.results" for s in self.segments]
         if written:
             run.export(ResultLists(distances, self.segments, self.tasks), written)
-        table = Table("hbench_classification", COLUMNS, tuple(rows), FRACTIONS, self._notes())
-        return Outcome(table, (), (*curves, *written))
+        table = Table("hbench_classification", COLUMNS, tuple(rows), FRACTIONS, self._notes(rows))
+        return Outcome(table, (), (*curves, *written), (*self.left_out, *skipped))
 
-    def _distances(self, run: Run) -> Mapped:
+    def _distances(self, run: Run) -> tuple[Mapped, list[str]]:
+        """Distances of all pairs, and what could not be read on the way."""
         if self.results is not None:
             stage = ReadResults(self.results.folder, self.results.digest, self.segments)
-            return run.fold(run.map(stage, len(self.segments), 1), Rows)
+            return run.fold(run.map(stage, len(self.segments), 1), Rows), []
         assert self.source is not None and self.pairs is not None
         distance = hbench.chosen_distance(self.job, self.descriptor)
-        wanted = np.unique(np.concatenate([self.pairs.a_image, self.pairs.b_image])).tolist()
+        images = np.unique(np.concatenate([self.pairs.a_image, self.pairs.b_image]))
+        wanted: list[int] = images[images >= 0].tolist()
+        skip = self.job.skip_bad_input
         features = hbench.features_of(run, self.job, self.source, self.descriptor, distance, wanted)
-        return run.fold(pair_distances(run, features, self.pairs, distance, self.job.shard_size), Rows)
+        unreadable = [f"{key}: can't be read" for key in unreadable_images(run, features, wanted)] if skip else []
+        distances = pair_distances(run, features, self.pairs, distance, self.job.shard_size, skip)
+        return run.fold(distances, Rows), unreadable
 
-    def _notes(self) -> tuple[str, ...]:
-        limit = self.job.limit
-        return NOTES if limit is None else (*NOTES, f"LIMITED: only the first {limit:,} pairs of each list were used.")
+    def _notes(self, rows: list[tuple[Cell, ...]]) -> tuple[str, ...]:
+        notes = list(NOTES)
+        if self.job.limit is not None:
+            notes.append(f"LIMITED: only the first {self.job.limit:,} pairs of each list were used.")
+        for task, row in zip(self.tasks, rows, strict=True):
+            missing = len(task.positive) - int(row[1] or 0)
+            if missing:
+                notes.append(f"SKIPPED: {missing:,} of {len(task.positive):,} pairs of {task.name} could not be read.")
+        return tuple(notes)
 
 
 def prepare(job: Job) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     hbench.check_inputs(job)
-    problems = ProblemList()
+    problems, left_out = ProblemList(), ProblemList()
     tasks, results, source, descriptor, pairs = None, None, None, None, None
     if not job.results:
         with problems.noting():
@@ -110,29 +122,30 @@ def prepare(job: Job) -> Plan:
     with problems.noting():
         tasks = read_task_files(job, problems)
         if job.results and tasks.lists:
-            results = read_result_files(job.results, tasks, problems)
+            results = read_result_files(job.results, tasks, problems, job.skip_bad_input)
         built, segments = build_tasks(tasks, results, job.limit, problems)
         if source is not None:
-            pairs = _located(tasks, segments, source, problems)
+            pairs = _located(tasks, segments, source, left_out if job.skip_bad_input else problems)
     problems.check()
     assert tasks is not None
     inputs = {"benchmarks": tasks.digest}
     inputs |= {"results": results.digest} if results else {}
     inputs |= {"descriptor": descriptor.digest} if descriptor else {}
     inputs |= {"patches": source.digest} if source else {}
-    return Plan(job, built, segments, inputs, results, source, descriptor, pairs)
+    return Plan(job, built, segments, inputs, results, source, descriptor, pairs, tuple(left_out.lines))
 
 
 def _located(tasks: TaskFiles, segments: tuple[Segment, ...], source: Source, problems: ProblemList) -> Pairs | None:
-    """All pairs of the run with images as items of the source; names and indices that are not there are noted."""
+    """All pairs of the run with images as items of the source; what is not there is noted and gets image -1."""
     images = sorted({image for segment in segments for image in tasks.pairs[segment.name].images})
     items = items_of(source, images, problems)
     counts = source.counts(items.values(), problems)
     parts = []
     for segment in segments:
         pairs = tasks.pairs[segment.name]
-        item = np.array([items.get(image, -1) for image in pairs.images], np.int32)
-        count = np.array([counts.get(i, np.iinfo(np.int32).max) for i in item], np.int64)
+        known = [item if item in counts else -1 for item in (items.get(image, -1) for image in pairs.images)]
+        item = np.array(known, np.int32)
+        count = np.array([counts.get(i, np.iinfo(np.int32).max) for i in known], np.int64)
         sides = ((pairs.a_image, pairs.a_patch), (pairs.b_image, pairs.b_patch))
         for image, patch in sides:
             beyond = np.flatnonzero(patch >= count[image])
@@ -145,7 +158,8 @@ def _located(tasks: TaskFiles, segments: tuple[Segment, ...], source: Source, pr
                     f"({len(beyond):,} such lines)"
                 )
         kept = segment.positions
-        parts.append([values[kept] for image, patch in sides for values in (item[image], patch)])
+        located = [(np.where(patch < count[image], item[image], -1), patch) for image, patch in sides]
+        parts.append([values[kept].astype(np.int32) for side in located for values in side])
     return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else None
 
 
@@ -173,7 +187,7 @@ class ReadResults:
 
     def compute(self, payload: tuple[Segment, bytes, str]) -> Arrays:
         segment, data, uri = payload
-        distances = files.read_distances(data, uri).distances[segment.positions]
+        distances = files.read_distances(data, uri, allow_nan=True).distances[segment.positions]  # checked before
         return Rows.of(np.arange(segment.start, segment.stop), distances).to_arrays()
 
     def keys(self, shard: Shard) -> str:
@@ -203,6 +217,8 @@ class Scores:
 
     def compute(self, payload: tuple[NDArray[np.float64], NDArray[np.bool_]]) -> Arrays:
         distances, positive = payload
+        measured = ~np.isnan(distances)  # what was skipped has none
+        distances, positive = distances[measured], positive[measured]
         ranked = ranking.by_distance(distances, positive)
         even = ranking.balanced(positive)
         ranked_even = ranking.by_distance(distances[even], positive[even])
@@ -210,6 +226,7 @@ class Scores:
         points = ranking.curve(ranked)
         return {
             "figures": np.array(figures, np.float64),
+            "counts": np.array([len(positive), positive.sum()], np.int64),
             "rank": points.rank,
             "recall": points.recall,
             "precision": points.precision,
@@ -237,7 +254,7 @@ class Curves:
         return self.scores.read(shard.start)
 
     def compute(self, payload: Arrays) -> Arrays:
-        data = write_parquet({name: points for name, points in payload.items() if name != "figures"})
+        data = write_parquet({name: points for name, points in payload.items() if name not in ("figures", "counts")})
         return {FILE_BYTES: np.frombuffer(data, np.uint8)}
 
     def keys(self, shard: Shard) -> str:
@@ -280,9 +297,10 @@ class ResultLists:
         raise AssertionError(f"no task has the list {segment.name}")
 
 
-def _figures(run: Run, scores: Mapped, index: int) -> list[float]:
-    figures: list[float] = run.read(scores, index)["figures"].tolist()
-    return figures
+def _figures(run: Run, scores: Mapped, index: int) -> list[Cell]:
+    """A task's pairs, positives and figures."""
+    arrays = run.read(scores, index)
+    return [*arrays["counts"].tolist(), *arrays["figures"].tolist()]
 
 
 BENCHMARK = Benchmark(

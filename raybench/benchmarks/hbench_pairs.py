@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -108,7 +109,7 @@ def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
     return TaskFiles(folder, stems, pairs, labels, digest_of(seen, seen_pairs, seen_labels))
 
 
-def read_result_files(uri: str, tasks: TaskFiles, problems: ProblemList) -> ResultFiles:
+def read_result_files(uri: str, tasks: TaskFiles, problems: ProblemList, skip: bool) -> ResultFiles:
     """Read the `.results` files of the tasks: those of the lists where all are there, else the task's own."""
     names = list(dict.fromkeys([*(stem for stems in tasks.lists.values() for stem in stems), *tasks.lists]))
     folder, entries = find_folder(uri, "classification", [f"{name}.results" for name in names])
@@ -121,7 +122,8 @@ def read_result_files(uri: str, tasks: TaskFiles, problems: ProblemList) -> Resu
         else:
             missing = ", ".join(f"{stem}.results" for stem in stems)
             problems.add(f"{folder}: no results of task {task}; expected {missing}, or {task}.results")
-    distances, seen = _read(folder, list(dict.fromkeys(wanted)), files.read_distances, problems)
+    parse = partial(files.read_distances, allow_nan=skip)
+    distances, seen = _read(folder, list(dict.fromkeys(wanted)), parse, problems)
     return ResultFiles(folder, distances, digest_of(seen))
 
 

@@ -45,17 +45,18 @@ class Job:
     seed: int = 0
     limit: int | None = None
     verify_inputs: bool = False
-    on_bad_input: str = "fail"
+    skip_bad_input: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a benchmark leaves: its main table, further ones, and the files it exported."""
+    """What a benchmark leaves: its main table, further ones, the files it exported, and what was skipped."""
 
     main: Table
     further: tuple[Table, ...] = ()
     files: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 class Plan(Protocol):

@@ -136,8 +136,8 @@ def read_labels(data: bytes, name: str) -> NDArray[np.bool_]:
     return _flags(np.asarray(columns[0]), name)
 
 
-def read_distances(data: bytes, name: str) -> Distances:
-    """`distance[,label]` a line."""
+def read_distances(data: bytes, name: str, allow_nan: bool = False) -> Distances:
+    """`distance[,label]` a line; NaN stands for a pair that was left out, and is an error unless allowed."""
     labelled = b"," in _first_line(data)
     types = {"distance": pa.float64()} | ({"label": pa.int8()} if labelled else {})
     columns = _columns(data, ",", types)
@@ -146,7 +146,7 @@ def read_distances(data: bytes, name: str) -> Distances:
     assert columns is not None
     distances = columns[0].to_numpy()
     bad = np.flatnonzero(np.isnan(distances))
-    if len(bad):
+    if len(bad) and not allow_nan:
         raise DataError(f"{name}: line {bad[0] + 1}: the distance is NaN ({len(bad):,} such lines); compute it again")
     return Distances(distances, _flags(np.asarray(columns[1]), name) if labelled else None)
 

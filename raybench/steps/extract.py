@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from raybench.descriptors import Descriptor, DescriptorSpec, moved
 from raybench.digests import digest_of
 from raybench.engine.plan import Shard
-from raybench.engine.run import Run
+from raybench.engine.run import FAN_IN, Run
 from raybench.engine.stage import Mapped
 from raybench.errors import DataError
 from raybench.formats.shardfile import Arrays
-from raybench.sources import Item, Strips, VectorFiles
+from raybench.sources import Source, Strips, VectorFiles
+
+MaybeItem = tuple[str, NDArray[Any] | None]  # a file's name and content; None: can't be read, and is skipped
 
 PATCHES_PER_BATCH = 1_024
 IMAGES_PER_SHARD = 16  # one whole HPatches sequence: some 85 MB of pixels in, 10 MB of 128-d vectors out
@@ -35,13 +37,14 @@ class Extract:
     descriptor: DescriptorSpec
     device: str
     batch_size: int | None
+    skip: bool = False
 
     name = "extract"
     version = 1
 
     @property
     def digest(self) -> str:
-        parts = (self.source.digest, self.descriptor.digest, self.device, self.batch_size)
+        parts = (self.source.digest, self.descriptor.digest, self.device, self.batch_size, self.skip)
         return digest_of(self.name, self.version, *parts)
 
     @property
@@ -59,11 +62,12 @@ class Extract:
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}
 
-    def load(self, shard: Shard) -> list[Item]:
-        return [(uri, self._opened.prepare(patches)) for uri, patches in self.source.read(shard.start, shard.stop)]
+    def load(self, shard: Shard) -> list[MaybeItem]:
+        items = _readable(self.source, shard, self.skip)
+        return [(uri, None if patches is None else self._opened.prepare(patches)) for uri, patches in items]
 
-    def compute(self, payload: list[Item]) -> Arrays:
-        return _features([(uri, self._describe(uri, prepared)) for uri, prepared in payload])
+    def compute(self, payload: list[MaybeItem]) -> Arrays:
+        return _features([(uri, None if rows is None else self._describe(uri, rows)) for uri, rows in payload])
 
     def keys(self, shard: Shard) -> str:
         return _range(self.source.keys, shard)
@@ -96,6 +100,7 @@ class ReadVectors:
 
     source: VectorFiles
     distance: str
+    skip: bool = False
 
     name = "read-vectors"
     version = 1
@@ -103,19 +108,14 @@ class ReadVectors:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.name, self.version, self.source.digest, self.distance == "hamming")
+        return digest_of(self.name, self.version, self.source.digest, self.distance == "hamming", self.skip)
 
-    def load(self, shard: Shard) -> list[Item]:
-        return list(self.source.read(shard.start, shard.stop))
+    def load(self, shard: Shard) -> list[MaybeItem]:
+        return _readable(self.source, shard, self.skip)
 
-    def compute(self, payload: list[Item]) -> Arrays:
-        for uri, vectors in payload:
-            bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-            if len(bad):
-                raise DataError(f"{uri}: line {bad[0] + 1}: NaN or infinite value")
-        if self.distance == "hamming":
-            return _features([(uri, _as_bytes(uri, vectors)) for uri, vectors in payload])
-        return _features([(uri, _compact(vectors)) for uri, vectors in payload])
+    def compute(self, payload: list[MaybeItem]) -> Arrays:
+        narrowed = _as_bytes if self.distance == "hamming" else _compact
+        return _features([(uri, None if vectors is None else narrowed(uri, vectors)) for uri, vectors in payload])
 
     def keys(self, shard: Shard) -> str:
         return _range(self.source.keys, shard)
@@ -175,6 +175,13 @@ class Features:
                 out[run] = found[rows[run]]
         return out
 
+    def holds(self, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which of these patches are there; image -1 is none."""
+        there: NDArray[np.bool_] = image >= 0
+        for shard in np.unique(self.shard_of(image[there])).tolist():
+            self._vectors(shard)
+        return there & (patch < self._count[image])
+
     def _vectors(self, shard: int) -> NDArray[Any]:
         if shard not in self._open:
             arrays = self.mapped.read(shard)
@@ -196,6 +203,41 @@ class Features:
         return self._start[image] + patch
 
 
+@dataclass(frozen=True)
+class Unreadable:
+    """The stage that lists images of which nothing could be read (`--on-bad-input skip`)."""
+
+    features: Features
+    shards: tuple[int, ...]
+
+    name = "unreadable"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.features.mapped.digest, self.shards)
+
+    def load(self, shard: Shard) -> list[tuple[int, NDArray[np.int64]]]:
+        mine = self.shards[shard.start : shard.stop]
+        first = self.features.images_per_shard
+        return [(index * first, self.features.mapped.read(index)["counts"]) for index in mine]
+
+    def compute(self, payload: list[tuple[int, NDArray[np.int64]]]) -> Arrays:
+        return {"images": np.concatenate([first + np.flatnonzero(counts == 0) for first, counts in payload])}
+
+    def keys(self, shard: Shard) -> str:
+        return f"feature files {shard.start}..{shard.stop - 1}"
+
+
+def unreadable_images(run: Run, features: Features, wanted: list[int]) -> list[str]:
+    """Keys of the wanted images of which nothing could be read."""
+    shards = tuple(sorted({item // features.images_per_shard for item in wanted}))
+    mapped = run.map(Unreadable(features, shards), len(shards), FAN_IN)
+    found = [image for shard in mapped.shards for image in run.read(mapped, shard.index)["images"].tolist()]
+    return [features.images[image] for image in found if image in set(wanted)]
+
+
 def extract_features(run: Run, stage: Extract | ReadVectors, wanted: list[int], shard_size: int | None) -> Features:
     """Features of the wanted images; the plan is over the whole source, so other benchmarks share it."""
     size = shard_size or IMAGES_PER_SHARD
@@ -203,18 +245,31 @@ def extract_features(run: Run, stage: Extract | ReadVectors, wanted: list[int], 
     return Features(mapped, stage.source.root, stage.source.keys, size)
 
 
-def _features(items: list[Item]) -> Arrays:
-    dimensions = {vectors.shape[1]: uri for uri, vectors in items if len(vectors)}
+def _readable(source: Source, shard: Shard, skip: bool) -> list[MaybeItem]:
+    """Each item's name and content; None where it can't be read and may be skipped."""
+    items: list[MaybeItem] = []
+    for item in range(shard.start, shard.stop):
+        try:
+            items.extend(source.read(item, item + 1))
+        except DataError:
+            if not skip:
+                raise
+            items.append((source.uri(item), None))
+    return items
+
+
+def _features(items: list[MaybeItem]) -> Arrays:
+    dimensions = {vectors.shape[1]: uri for uri, vectors in items if vectors is not None and len(vectors)}
     if len(dimensions) > 1:
         (one, here), (other, there) = list(dimensions.items())[:2]
         raise DataError(f"{there}: dimension {other}, but {here} has {one}; all must be the same")
     width = next(iter(dimensions), 0)
-    vectors = [vectors.reshape(-1, width) for _, vectors in items]
-    counts = np.array([len(rows) for rows in vectors], np.int64)
-    return {"vectors": np.concatenate(vectors), "counts": counts}
+    counts = np.array([0 if vectors is None else len(vectors) for _, vectors in items], np.int64)
+    parts = [vectors.reshape(-1, width) for _, vectors in items if vectors is not None]
+    return {"vectors": np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), "counts": counts}
 
 
-def _compact(vectors: NDArray[np.float64]) -> NDArray[Any]:
+def _compact(_: str, vectors: NDArray[np.float64]) -> NDArray[Any]:
     narrow = vectors.astype(np.float32)
     return narrow if np.array_equal(narrow, vectors) else vectors
 

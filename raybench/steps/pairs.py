@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ BLOCK = 2_048  # rows at once: two float32 blocks and one float64 block of 128-d
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of patches; images count into a Features' images. Position in the arrays is the pair's index."""
+    """Pairs of patches; images count into a Features' images (-1: left out). Position is the pair's index."""
 
     a_image: NDArray[np.int32]
     a_patch: NDArray[np.int32]
@@ -31,6 +32,10 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.a_image)
+
+    def at(self, chosen: slice | NDArray[Any]) -> Pairs:
+        """Some of the pairs, in this order."""
+        return Pairs(self.a_image[chosen], self.a_patch[chosen], self.b_image[chosen], self.b_patch[chosen])
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class PairDistances:
     index: NDArray[np.int64]
     distance: str
     listed: str
+    skip: bool
 
     name = "pairs"
     version = 1
@@ -49,31 +55,46 @@ class PairDistances:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.name, self.version, self.features.mapped.digest, self.distance, self.listed)
+        return digest_of(self.name, self.version, self.features.mapped.digest, self.distance, self.listed, self.skip)
 
     def load(self, shard: Shard) -> slice:
         return slice(shard.start, shard.stop)
 
     def compute(self, payload: slice) -> Arrays:
-        distances = np.empty(payload.stop - payload.start, np.float64)
-        for start in range(payload.start, payload.stop, BLOCK):
-            at = slice(start, min(start + BLOCK, payload.stop))
-            a = self.features.gather(self.pairs.a_image[at], self.pairs.a_patch[at])
-            b = self.features.gather(self.pairs.b_image[at], self.pairs.b_patch[at])
-            distances[at.start - payload.start : at.stop - payload.start] = row_distances(a, b, self.distance)
-        return Rows(self.index[payload], distances).to_arrays()
+        index, pairs = self.index[payload], self.pairs.at(payload)
+        distances = np.full(len(index), np.nan)
+        usable = self._usable(pairs) if self.skip else slice(None)
+        distances[usable] = self._measured(pairs.at(usable))
+        return Rows(index, distances).to_arrays()
+
+    def _usable(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """Pairs of which both patches are there; the others get NaN."""
+        return self.features.holds(pairs.a_image, pairs.a_patch) & self.features.holds(pairs.b_image, pairs.b_patch)
+
+    def _measured(self, pairs: Pairs) -> NDArray[np.float64]:
+        distances = np.empty(len(pairs), np.float64)
+        for start in range(0, len(pairs), BLOCK):
+            block = pairs.at(slice(start, start + BLOCK))
+            a = self.features.gather(block.a_image, block.a_patch)
+            b = self.features.gather(block.b_image, block.b_patch)
+            distances[start : start + BLOCK] = row_distances(a, b, self.distance)
+        return distances
 
     def keys(self, shard: Shard) -> str:
         return f"pairs {shard.start:,}..{shard.stop - 1:,} in order of their images"
 
 
-def pair_distances(run: Run, features: Features, pairs: Pairs, distance: str, shard_size: int | None) -> Mapped:
-    """Rows with the distance of every pair, by index, in shards that are still to be folded."""
+def pair_distances(
+    run: Run, features: Features, pairs: Pairs, distance: str, shard_size: int | None, skip: bool = False
+) -> Mapped:
+    """Rows with the distance of every pair, by index, in shards that are still to be folded.
+
+    With `skip` a pair with a patch that is not there gets NaN, else it is an error.
+    """
     size = shard_size or PAIRS_PER_SHARD
     order = _tiled(features, pairs, tiles=len(pairs) / size)
-    ordered = Pairs(pairs.a_image[order], pairs.a_patch[order], pairs.b_image[order], pairs.b_patch[order])
     listed = digest_of(pairs.a_image, pairs.a_patch, pairs.b_image, pairs.b_patch)  # the order follows from these
-    return run.map(PairDistances(features, ordered, order, distance, listed), len(pairs), size)
+    return run.map(PairDistances(features, pairs.at(order), order, distance, listed, skip), len(pairs), size)
 
 
 def _tiled(features: Features, pairs: Pairs, tiles: float) -> NDArray[np.int64]:
