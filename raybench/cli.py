@@ -35,7 +35,7 @@ INPUTS = {
     "benchmarks": "folder that holds the .benchmark files, or a parent of one such folder",
     "descriptor": "built-in name, module:Class of your own, or torchscript:URI",
     "descriptor-args": "JSON object with arguments for the constructor of your module:Class",
-    "features": "folder of descriptors on disk (SEQ/IM.csv)",
+    "features": "folder of descriptors on disk: SEQ/IM.csv, .npy, .parquet or .h5",
     "results": "folder of finished .results files",
 }
 

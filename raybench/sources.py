@@ -1,13 +1,15 @@
 """Sources: ordered keys with a digest, readable by range. A source never decides how it is cut.
 
-`Strips` are patch images (`SEQ/IM.png`), `VectorFiles` are descriptors on disk (`SEQ/IM.csv`). Both list every file of
-their folder, so that any benchmark over the same folder shares one extraction.
+`Strips` are patch images (`SEQ/IM.png`), `VectorFiles` are descriptors on disk (`SEQ/IM.csv`, `.npy`, …). Both list
+every file of their folder, so that any benchmark over the same folder shares one extraction.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from raybench import storage
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import DataError, ProblemList, nearest
-from raybench.formats import hbench
+from raybench.formats import hbench, vectors
 
 
 @dataclass(frozen=True)
@@ -63,51 +65,70 @@ class Strips:
 
 
 @dataclass(frozen=True)
+class VectorFile:
+    """What a look at a file of descriptors gave: its content's digest, and its shape or what is wrong with it."""
+
+    digest: str
+    rows: int
+    dimension: int
+    problem: str
+
+
+@dataclass(frozen=True)
 class VectorFiles:
-    """Descriptors on disk, one CSV file a patch image; keys are `SEQ/IM` in name order."""
+    """Descriptors on disk, one file a patch image, all of one kind; keys are `SEQ/IM` in name order."""
 
     root: str
+    suffix: str
     keys: tuple[str, ...]
     digest: str
-    lines: tuple[int, ...]
-
-    suffix = ".csv"
+    files: tuple[VectorFile, ...]
 
     @classmethod
     def scan(cls, root: str) -> VectorFiles:
-        """List and hash the folder; the digest is of contents, so a re-extracted descriptor is never stale."""
-        entries = _listed(root, cls.suffix, "descriptor files SEQ/IM.csv")
-
-        def look(entry: storage.Entry) -> tuple[str, int]:
-            data = storage.read_mapped(storage.join(root, entry.name))
-            content = bytes(data)
-            return digest_of_bytes(data), hbench.count_lines(content)
-
-        looks = storage.in_parallel(look, entries)
-        keys = tuple(_key(entry, cls.suffix) for entry in entries)
-        return cls(root, keys, digest_of("vectors", list(zip(keys, looks, strict=True))), tuple(n for _, n in looks))
+        """List and look through the folder; the digest is of contents, so a re-extracted descriptor is never stale."""
+        names = [entry.name for entry in storage.list_files(root) if entry.name.count("/") == 1]
+        suffixes = [suffix for suffix in vectors.READERS if any(name.endswith(suffix) for name in names)]
+        if len(suffixes) > 1:
+            raise DataError(f"{root}: files of several kinds ({', '.join(suffixes)}); expected one kind")
+        suffix = suffixes[0] if suffixes else ".csv"
+        entries = _listed(root, suffix, "descriptor files SEQ/IM.csv, .npy, .parquet or .h5")
+        files = storage.in_parallel(lambda entry: _look(storage.join(root, entry.name), suffix), entries)
+        keys = tuple(_key(entry, suffix) for entry in entries)
+        content = [(key, file.digest) for key, file in zip(keys, files, strict=True)]
+        return cls(root, suffix, keys, digest_of("vectors", content), tuple(files))
 
     def uri(self, item: int) -> str:
         return storage.join(self.root, self.keys[item] + self.suffix)
 
     def counts(self, items: Iterable[int], problems: ProblemList) -> dict[int, int]:
-        """Descriptors in each of these files (its lines); an empty file is noted."""
-        found: list[tuple[int, int] | DataError] = [
-            (item, self.lines[item])
-            if self.lines[item]
-            else DataError(f"{self.uri(item)}: empty; expected descriptors")
-            for item in items
-        ]
-        return _sorted_out(found, problems)
+        """Descriptors in each of these files; a file that is wrong, or of another dimension than most, is noted."""
+        found: dict[int, int] = {}
+        chosen = list(items)
+        usual = Counter(self.files[item].dimension for item in chosen if not self.files[item].problem).most_common(1)
+        for item in chosen:
+            file = self.files[item]
+            if file.problem:
+                problems.add(file.problem)
+            elif file.dimension != usual[0][0]:
+                problems.add(f"{self.uri(item)}: dimension {file.dimension}, most have {usual[0][0]}")
+            else:
+                found[item] = file.rows
+        return found
 
-    def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
         """Each file's name and descriptors, (n, dim)."""
         for item in range(start, stop):
-            vectors = hbench.read_descriptors(storage.read(self.uri(item)), self.uri(item))
-            bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-            if len(bad):
-                raise DataError(f"{self.uri(item)}: line {bad[0] + 1}: NaN or infinite value")
-            yield self.uri(item), vectors
+            yield self.uri(item), vectors.read_vectors(storage.read(self.uri(item)), self.uri(item), self.suffix)
+
+
+def _look(uri: str, suffix: str) -> VectorFile:
+    data = storage.read(uri)
+    try:
+        rows, dimension = vectors.vectors_shape(data, uri, suffix)
+    except DataError as error:
+        return VectorFile(digest_of_bytes(data), 0, 0, str(error))
+    return VectorFile(digest_of_bytes(data), rows, dimension, "")
 
 
 def items_of(source: Strips | VectorFiles, wanted: Iterable[str], problems: ProblemList) -> dict[str, int]:

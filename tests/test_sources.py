@@ -130,7 +130,7 @@ def test_an_empty_vector_file_is_noted(vectors):
     (vectors / "v_y" / "ref.csv").write_text("")
     problems = ProblemList()
     assert VectorFiles.scan(str(vectors)).counts([1, 2], problems) == {1: 3}
-    assert problems.lines == [f"{vectors}/v_y/ref.csv: empty; expected descriptors"]
+    assert problems.lines == [f"{vectors}/v_y/ref.csv: empty; expected one descriptor a line"]
 
 
 def test_the_digest_of_vectors_changes_with_content_that_keeps_size_and_stamp(vectors):

@@ -78,9 +78,8 @@ def read_descriptors(data: bytes, name: str) -> NDArray[np.float64]:
     """A CSV of descriptors, one a line, (n, dim); the delimiter is found from the first line."""
     if not data.strip():
         raise DataError(f"{name}: empty; expected one descriptor a line")
-    first = _first_line(data).decode("utf-8", "replace").strip()
-    delimiter = next((candidate for candidate in DELIMITERS if candidate in first), ",")
-    width = len(first.split(delimiter))
+    delimiter = _delimiter(data)
+    width = len(_first_line(data).strip().split(delimiter.encode()))
     columns = _columns(data, delimiter, {str(i): pa.float64() for i in range(width)})
     if columns is None:
         rows = [_numbers(line, number, delimiter, width, name) for number, line in _lines(data.rstrip())]
@@ -88,10 +87,19 @@ def read_descriptors(data: bytes, name: str) -> NDArray[np.float64]:
     return np.stack([column.to_numpy() for column in columns], axis=1)
 
 
-def count_lines(data: bytes) -> int:
-    """Lines of a file, blank ones at its end aside."""
+def descriptors_shape(data: bytes, name: str) -> tuple[int, int]:
+    """Lines and values a line of a CSV of descriptors, by counting alone; a file that can't be right is an error."""
     text = data.rstrip()
-    return text.count(b"\n") + bool(text)
+    if not text:
+        raise DataError(f"{name}: empty; expected one descriptor a line")
+    delimiter = _delimiter(text)
+    lines, width = text.count(b"\n") + 1, len(_first_line(text).split(delimiter.encode()))
+    if delimiter != " " and text.count(delimiter.encode()) != lines * (width - 1):
+        read_descriptors(data, name)  # says which line
+    if b"nan" in text.lower():
+        number = text.lower()[: text.lower().index(b"nan")].count(b"\n") + 1
+        raise DataError(f"{name}: line {number}: NaN or infinite value")
+    return lines, width
 
 
 def read_list_names(data: bytes, name: str) -> tuple[str, ...]:
@@ -185,6 +193,11 @@ def _columns(
         return _columns(trimmed, delimiter, types, dictionary) if trimmed != data else None
     columns: list[pa.ChunkedArray] = table.columns
     return [c.dictionary_encode() if dictionary and c.type == pa.string() else c for c in columns]
+
+
+def _delimiter(data: bytes) -> str:
+    first = _first_line(data).decode("utf-8", "replace").strip()
+    return next((candidate for candidate in DELIMITERS if candidate in first), ",")
 
 
 def _first_line(data: bytes) -> bytes:

@@ -269,12 +269,12 @@ def _features(items: list[MaybeItem]) -> Arrays:
     return {"vectors": np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), "counts": counts}
 
 
-def _compact(_: str, vectors: NDArray[np.float64]) -> NDArray[Any]:
+def _compact(_: str, vectors: NDArray[Any]) -> NDArray[Any]:
     narrow = vectors.astype(np.float32)
     return narrow if np.array_equal(narrow, vectors) else vectors
 
 
-def _as_bytes(uri: str, vectors: NDArray[np.float64]) -> NDArray[np.uint8]:
+def _as_bytes(uri: str, vectors: NDArray[Any]) -> NDArray[np.uint8]:
     narrow = vectors.astype(np.uint8)
     bad = np.flatnonzero((narrow != vectors).any(axis=1))
     if len(bad):

@@ -160,3 +160,24 @@ def test_the_published_lists_parse_where_they_are(raybench, tmp_path):
     assert said.code == 0, said.err
     assert {r["task"]: (int(r["pairs"]), int(r["positives"])) for r in rows(tmp_path / "out")} == counts
     assert float(rows(tmp_path / "out")[0]["ap"]) == 1.0
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".h5"])
+def test_descriptors_in_other_files_than_csv_give_the_same_table(raybench, golden, tmp_path, suffix):
+    import h5py
+    import numpy as np
+    import pyarrow as pa
+
+    for file in (golden / "descriptors/block4").glob("*/*.csv"):
+        vectors = np.loadtxt(file, delimiter=";")
+        target = (tmp_path / "block4" / file.relative_to(golden / "descriptors/block4")).with_suffix(suffix)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if suffix == ".npy":
+            np.save(target, vectors)
+        elif suffix == ".parquet":
+            pyarrow.parquet.write_table(pa.table({"vectors": vectors.tolist()}), target)
+        else:
+            with h5py.File(target, "w") as handle:
+                handle["vectors"] = vectors
+    run(raybench, golden, tmp_path / "out", "--features", tmp_path / "block4", "--ray", "off")
+    assert_golden(tmp_path / "out", golden, "block4")
