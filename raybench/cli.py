@@ -23,9 +23,11 @@ from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Benchmark, Job
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.engine.manifest import read_manifest
-from raybench.errors import ConfigError, InputError, ShardFailed, nearest
+from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
 from raybench.evaluate import Settings, evaluate, preflight, read_tables
 from raybench.report.page import write_report
+from raybench.sources import Strips, VectorFiles
+from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
 POSITIVE = click.IntRange(min=1)
@@ -284,6 +286,35 @@ def report(runs: tuple[str, ...], out: str) -> None:
     target = storage.checked(out)
     storage.publish(target, write_report(pages).encode())
     click.echo(f"report {target}")
+
+
+@cli.command()
+@click.argument("protocol", type=click.Choice(["hbench", "hpatches"]))
+@click.option("--data", metavar="URI", help="folder of SEQ/IM.png strips")
+@click.option("--features", metavar="URI", help="or folder of descriptors, SEQ/IM.csv and other kinds")
+@click.option("--out", required=True, metavar="URI", help="where the task files go; becomes --benchmarks or --tasks")
+@click.option("--positives", type=POSITIVE, default=Sizes.positives, show_default=True, help="pairs a list of matches")
+@click.option("--negatives", type=POSITIVE, default=Sizes.negatives, show_default=True, help="pairs a list of others")
+@click.option("--queries", type=POSITIVE, default=Sizes.queries, show_default=True, help="of a retrieval task")
+@click.option("--distractors", type=POSITIVE, default=Sizes.distractors, show_default=True, help="hpatches: of a split")
+@click.option(
+    "--pool-sequences", type=POSITIVE, default=Sizes.pool_sequences, show_default=True, help="hbench: of a pool"
+)
+@click.option("--seed", type=int, default=0, show_default=True)
+def tasks(protocol: str, data: str | None, features: str | None, out: str, seed: int, **sizes: int) -> None:
+    """Make task files for patch data of your own: .benchmark sets (hbench) or split CSVs (hpatches)."""
+    if (data is None) == (features is None):
+        raise ConfigError("tasks: give one of --data, --features")
+    source = Strips.scan(storage.checked(data)) if data else VectorFiles.scan(storage.checked(features or ""))
+    problems = ProblemList()
+    counts = source.counts(range(len(source.keys)), problems)
+    problems.check()
+    patches = by_sequence({source.keys[item]: count for item, count in counts.items()})
+    make = hbench_tasks if protocol == "hbench" else hpatches_tasks
+    files = make(patches, Sizes(**sizes), seed)
+    folder = storage.checked(out)
+    storage.in_parallel(lambda name: storage.publish(storage.join(folder, name), files[name].encode()), files)
+    click.echo(f"{len(files)} task files over {len(patches)} sequences in {folder}")
 
 
 @cli.command()

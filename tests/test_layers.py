@@ -22,6 +22,7 @@ LAYERS = {
     "benchmarks": 5,
     "evaluate": 6,
     "report": 6,
+    "tasks": 6,
     "demo": 6,
     "cli": 6,
     "__main__": 6,
