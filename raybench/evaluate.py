@@ -18,6 +18,7 @@ from raybench.engine.progress import Observer, Observers, progress
 from raybench.engine.run import Executor, Run
 from raybench.errors import ConfigError, DataError
 from raybench.report.page import write_report
+from raybench.report.references import published
 from raybench.table import Table, read_csv
 
 # Arguments that change time and place, never a result: a run may be resumed with others.
@@ -109,7 +110,7 @@ def _perform(job: Job, settings: Settings, asked: Manifest, execute: Any, sessio
     run.say(f"{job.benchmark}: {summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     asked.publish(job.out)
-    outcome: Outcome = execute(run)
+    outcome: Outcome = _beside_published(job.benchmark, execute(run))
     tables = _with_provenance(outcome, asked)
     for name, table in zip(_file_names(outcome), tables, strict=True):
         storage.publish(storage.join(job.out, name), table.to_csv().encode())
@@ -153,10 +154,18 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
             text = storage.read(storage.join(out, name)).decode()
         except FileNotFoundError:
             raise DataError(f"{out}: {name} is missing; run again with --overwrite") from None
-        table = read_csv(Path(name).stem, text, benchmark.fractions)
+        table = read_csv(Path(name).stem, text, benchmark.fractions | {"value"})
         main = name == benchmark.main_file
         tables.append(dataclasses.replace(table, notes=tuple(manifest.notes)) if main else table)
     return tuple(tables)
+
+
+def _beside_published(benchmark: str, outcome: Outcome) -> Outcome:
+    """The outcome with published figures of the same kind among its further tables."""
+    main = outcome.main
+    splits = {str(row[main.columns.index("split")]) for row in main.rows} if "split" in main.columns else set()
+    beside = published(benchmark, splits)
+    return outcome if beside is None else dataclasses.replace(outcome, further=(*outcome.further, beside))
 
 
 def _file_names(outcome: Outcome) -> list[str]:

@@ -17,6 +17,7 @@ th,td{padding:.25rem .7rem;border-bottom:1px solid #e4e8ec;text-align:left}th{ba
 td.n{text-align:right}.note{color:#57606a;font-size:.9rem;margin:.2rem 0}
 summary{cursor:pointer;color:#0a58ca}pre{background:#f6f8fa;padding:.7rem;overflow-x:auto;font-size:.85rem}
 """
+LONG_TABLE = 12  # rows
 STAGE_COLUMNS = ("name", "shards", "found", "computed", "rows", "size_bytes", "seconds", "repaired", "workers")
 
 
@@ -42,7 +43,8 @@ def _section(manifest: Manifest, tables: Sequence[Table]) -> str:
     parts = [f"<h2>{html.escape(heading(manifest))}</h2>"]
     if manifest.status != "done":
         parts.append(f"<p class=note>not finished: {html.escape(manifest.status)}</p>")
-    parts += [table.to_html() for table in tables]
+    parts += [table.to_html() for table in tables[:1]]
+    parts += [_titled(table) for table in tables[1:]]
     parts.append("<p class=note>Figures are percent; the CSV files have full precision.</p>")
     parts.append(_folded("Arguments", manifest.arguments))
     if stages:
@@ -50,6 +52,14 @@ def _section(manifest: Manifest, tables: Sequence[Table]) -> str:
         parts.append(f"<details><summary>Stages</summary>{table.to_html()}</details>")
     parts.append(_folded("Inputs, versions, cluster", [manifest.inputs, manifest.versions, manifest.cluster]))
     return "".join(parts)
+
+
+def _titled(table: Table) -> str:
+    """A further table under its name, folded away if it is long."""
+    name = html.escape(table.name.replace("_", " "))
+    if len(table.rows) <= LONG_TABLE:
+        return f"<h3>{name}</h3>{table.to_html()}"
+    return f"<details><summary>{name} ({len(table.rows):,} rows)</summary>{table.to_html()}</details>"
 
 
 def _folded(title: str, value: object) -> str:
