@@ -53,6 +53,9 @@ def exit_code(arguments: list[str]) -> int:
     """Run one command and say what went wrong with it, if anything."""
     try:
         cli.main(arguments, prog_name="raybench", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 2
     except (InputError, click.ClickException) as error:
         _say_problems(error)
         code = 2
@@ -118,8 +121,10 @@ def _config(ctx: click.Context, _: click.Parameter, file: str | None) -> None:
     known = {parameter.name: parameter for parameter in ctx.command.params if parameter.name}
     for key in values:
         name = str(key).replace("-", "_")
-        if name not in known or name in ("config", "help"):
+        if name not in known or name in ("config", "help", "debug"):
             raise ConfigError(f"--config {file}: unknown key {key}{nearest(name, known)}")
+        if isinstance(values[key], list):
+            raise ConfigError(f"--config {file}: {key} is a list; expected one value")
     ctx.default_map = {str(key).replace("-", "_"): _plain(value) for key, value in values.items()}
 
 
@@ -195,6 +200,13 @@ def _job(benchmark: Benchmark, given: dict[str, Any]) -> tuple[Job, Settings]:
         overwrite=values.pop("overwrite"),
         keep_stages=values.pop("keep_stages"),
     )
+    if settings.ray == "off" and (values["gpus"] or settings.cpus):
+        raise ConfigError("--ray off: runs in this process; --gpus and --cpus need a Ray")
+    if values["gpus"] and values["device"] == "cpu":
+        raise ConfigError("--gpus and --device cpu contradict each other; give one of them")
+    for name in ("data", "features"):
+        if out and values.get(name) and f"{out}/".startswith(f"{values[name]}/"):
+            raise ConfigError(f"--out {out}: is inside --{name}; results would be taken for input")
     if not settings.keep_stages and store != own_store:
         raise ConfigError("--keep-stages no: the store is shared (--store), other runs may need its stages")
     values["skip_bad_input"] = values.pop("on_bad_input") == "skip"
@@ -231,8 +243,7 @@ def _run(benchmark: Benchmark) -> Callable[..., None]:
 
 def _check(benchmark: Benchmark) -> Callable[..., None]:
     def command(**given: Any) -> None:
-        job, _ = _job(benchmark, given)
-        click.echo(f"good: {preflight(job)}")
+        click.echo(f"good: {preflight(*_job(benchmark, given))}")
 
     return command
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS
-from raybench.benchmarks.job import Job, Outcome
+from raybench.benchmarks.job import Job, Outcome, Plan
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.engine.progress import Observer, Observers, progress
@@ -48,28 +48,36 @@ class Evaluation:
 
 def evaluate(job: Job, settings: Settings, session: Session | None = None) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
+    asked, there = _asked(job, settings)
+    plan = BENCHMARKS[job.benchmark].prepare(job)
+    asked = dataclasses.replace(asked, inputs=plan.inputs)
+    if there is not None and not settings.overwrite and there.is_done_as(asked):
+        return _found(job, settings, there)
+    # What is there is removed only once the run has started, and until it is done the manifest knows of it.
+    asked = dataclasses.replace(asked, files=there.files if there else [])
+    if session is None:
+        with open_session(job, settings) as own:
+            return _perform(job, settings, asked, plan, own)
+    return _perform(job, settings, asked, plan, session)
+
+
+def preflight(job: Job, settings: Settings) -> str:
+    """Everything that `run` would trip over, raised at once; what was found if nothing."""
+    if job.out:
+        _asked(job, settings)
+    return BENCHMARKS[job.benchmark].prepare(job).summary
+
+
+def _asked(job: Job, settings: Settings) -> tuple[Manifest, Manifest | None]:
+    """The manifest of what is asked, and the one in the output folder, which must not be another run's."""
+    path = storage.local_path(job.out)
+    if path is not None and path.exists() and not path.is_dir():
+        raise ConfigError(f"--out {job.out}: is a file; name a folder")
     asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
     there = _manifest_there(job.out, settings.overwrite)
     if there is not None and not settings.overwrite:
         refuse_other_run(there, asked, job.out)
-    plan = BENCHMARKS[job.benchmark].prepare(job)
-    asked = dataclasses.replace(asked, inputs=plan.inputs)
-    if there is not None and settings.overwrite:
-        _remove_results(there, job.out)
-    elif there is not None and there.is_done_as(asked):
-        return _found(job, there)
-    if session is None:
-        with open_session(job, settings) as own:
-            return _perform(job, settings, asked, plan.execute, own, plan.summary)
-    return _perform(job, settings, asked, plan.execute, session, plan.summary)
-
-
-def preflight(job: Job) -> str:
-    """Everything that `run` would trip over, raised at once; what was found if nothing."""
-    there = read_manifest(job.out) if job.out else None
-    if there is not None:
-        refuse_other_run(there, Manifest(job.benchmark, _arguments(job), {}, {}), job.out)
-    return BENCHMARKS[job.benchmark].prepare(job).summary
+    return asked, there
 
 
 @dataclass(frozen=True)
@@ -105,12 +113,13 @@ def open_session(job: Job, settings: Settings) -> Iterator[Session]:
         executor.close()
 
 
-def _perform(job: Job, settings: Settings, asked: Manifest, execute: Any, session: Session, summary: str) -> Evaluation:
+def _perform(job: Job, settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
     run = Run(job.out, job.store, session.executor, session.observer)
-    run.say(f"{job.benchmark}: {summary}")
+    run.say(f"{job.benchmark}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     asked.publish(job.out)
-    outcome: Outcome = _beside_published(job.benchmark, execute(run))
+    _remove_results(asked, job.out)
+    outcome = _beside_published(job.benchmark, plan.execute(run))
     tables = _with_provenance(outcome, asked)
     for name, table in zip(_file_names(outcome), tables, strict=True):
         storage.publish(storage.join(job.out, name), table.to_csv().encode())
@@ -126,9 +135,7 @@ def _perform(job: Job, settings: Settings, asked: Manifest, execute: Any, sessio
     report = storage.join(job.out, "report.html")
     storage.publish(report, write_report([(done, tables)]).encode())
     done.publish(job.out)
-    if not settings.keep_stages:
-        for record in run.records:
-            storage.delete_folder(storage.join(job.store, record.digest))
+    _remove_stages(job, settings, done)
     return Evaluation(job.out, tables, report)
 
 
@@ -141,12 +148,21 @@ def _manifest_there(out: str, overwrite: bool) -> Manifest | None:
         return None  # a broken one names no files to remove; it is replaced
 
 
-def _found(job: Job, there: Manifest) -> Evaluation:
+def _remove_stages(job: Job, settings: Settings, done: Manifest) -> None:
+    if not settings.keep_stages:
+        for stage in done.stages:
+            storage.delete_folder(storage.join(job.store, stage["digest"]))
+
+
+def _found(job: Job, settings: Settings, there: Manifest) -> Evaluation:
+    _remove_stages(job, settings, there)
     return Evaluation(job.out, read_tables(job.out, there), storage.join(job.out, "report.html"), already_done=True)
 
 
 def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
     """The tables of a finished run, main table first."""
+    if manifest.benchmark not in BENCHMARKS:
+        raise DataError(f"{out}: its benchmark {manifest.benchmark!r} is none of {', '.join(BENCHMARKS)}")
     benchmark = BENCHMARKS[manifest.benchmark]
     tables = []
     for name in [name for name in manifest.files if name.endswith(".csv") and not name.startswith("results/")]:
@@ -178,8 +194,9 @@ def _with_provenance(outcome: Outcome, manifest: Manifest) -> tuple[Table, ...]:
 
 
 def _remove_results(there: Manifest, out: str) -> None:
-    """What the manifest says the run wrote, and nothing else; the store stays."""
+    """What the manifest says an earlier run wrote, and its receipts; nothing else, and the store stays."""
     storage.in_parallel(storage.delete, [storage.join(out, name) for name in there.files])
+    storage.delete_folder(storage.join(out, "receipts"))
 
 
 def _arguments(job: Job) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Strips:
     def scan(cls, root: str, by_content: bool = False) -> Strips:
         """List the folder. The digest is of names, sizes and stamps, or of contents (`--verify-inputs`)."""
         entries = _listed(root, cls.suffix, "patch strips SEQ/IM.png")
-        if by_content:
+        if by_content or not all(entry.stamp for entry in entries):
             stamps = storage.in_parallel(
                 lambda entry: digest_of_bytes(storage.read(storage.join(root, entry.name))), entries
             )
@@ -87,7 +87,7 @@ class VectorFiles:
     @classmethod
     def scan(cls, root: str) -> VectorFiles:
         """List and look through the folder; the digest is of contents, so a re-extracted descriptor is never stale."""
-        names = [entry.name for entry in storage.list_files(root) if entry.name.count("/") == 1]
+        names = [entry.name for entry in _images(root)]
         suffixes = [suffix for suffix in vectors.READERS if any(name.endswith(suffix) for name in names)]
         if len(suffixes) > 1:
             raise DataError(f"{root}: files of several kinds ({', '.join(suffixes)}); expected one kind")
@@ -148,13 +148,17 @@ def items_of(source: Strips | VectorFiles, wanted: Iterable[str], problems: Prob
 
 
 def _listed(root: str, suffix: str, what: str) -> list[storage.Entry]:
-    entries = [
-        entry for entry in storage.list_files(root) if entry.name.endswith(suffix) and entry.name.count("/") == 1
-    ]
+    entries = [entry for entry in _images(root) if entry.name.endswith(suffix)]
     if not entries:
         reason = "holds none" if storage.exists(root) else "does not exist"
         raise DataError(f"{root}: {reason}; expected a folder with {what}")
     return entries
+
+
+def _images(root: str) -> list[storage.Entry]:
+    """Files `SEQ/IM…` below a folder; hidden ones, which some systems leave about, aside."""
+    parts = [(entry, entry.name.split("/")) for entry in storage.list_files(root)]
+    return [entry for entry, names in parts if len(names) == 2 and not any(name.startswith(".") for name in names)]
 
 
 def _key(entry: storage.Entry, suffix: str) -> str:

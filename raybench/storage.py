@@ -65,14 +65,16 @@ def checked(uri: str) -> str:
     if path is not None:
         return str(path.expanduser().absolute())
     parts = urlsplit(uri)
-    host, _, port = parts.netloc.partition(":")
-    # A secret may hold a slash, which ends the host before the @: then what stands for the port is no number.
-    secretive = "@" in host or (port and not port.isdigit()) or "Signature=" in parts.query
-    if secretive:
-        raise ConfigError(f"{parts.scheme}://…: a URI must not carry credentials; put them into the environment")
+    # A secret may hold a slash, which ends the host before the @; only web addresses have ports. A query may sign.
+    named = parts.scheme in ("http", "https")
+    if "@" in parts.netloc or (":" in parts.netloc and not named) or parts.query or "::" in uri:
+        raise ConfigError(
+            f"{parts.scheme}://…: a URI must not carry credentials, a query or another URI; "
+            "credentials come from the environment"
+        )
     if parts.scheme not in fsspec.available_protocols():
         raise ConfigError(f"{uri}: unknown scheme {parts.scheme!r}; use a path, file://, s3:// or another fsspec URL")
-    return uri
+    return uri.rstrip("/")
 
 
 def read(uri: str) -> bytes:
@@ -121,6 +123,13 @@ def fetch(uri: str) -> Path:
     """A path on this node with the content, for libraries that open files themselves."""
     path = local_path(uri)
     return path if path is not None else _cached_copy(uri)
+
+
+def forget_copy(uri: str) -> None:
+    """Drop the node-local copy, if there is one."""
+    if local_path(uri) is None:
+        with suppress(FileNotFoundError):
+            _copy_path(uri).unlink()
 
 
 def list_files(uri: str) -> list[Entry]:
@@ -219,14 +228,16 @@ def _filesystem(uri: str) -> Any:
     return _filesystem_of(urlsplit(uri).scheme)
 
 
-def _walk(folder: Path, prefix: str) -> Iterable[Entry]:
+def _walk(folder: Path, prefix: str, above: frozenset[str] = frozenset()) -> Iterable[Entry]:
     try:
         entries = list(os.scandir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return
+    above |= {os.path.realpath(folder)}
     for entry in entries:
         if entry.is_dir():
-            yield from _walk(Path(entry.path), f"{prefix}{entry.name}/")
+            if os.path.realpath(entry.path) not in above:  # a link to a folder above would never end
+                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", above)
         elif not entry.name.endswith(".tmp"):
             with suppress(FileNotFoundError):  # gone since it was listed, or a link to nowhere
                 info = entry.stat()
@@ -234,7 +245,17 @@ def _walk(folder: Path, prefix: str) -> Iterable[Entry]:
 
 
 def _stamp(info: dict[str, Any]) -> str:
-    for key in ("ETag", "etag", "md5", "mtime", "LastModified", "last_modified", "created"):
+    for key in (
+        "ETag",
+        "etag",
+        "md5",
+        "Content-MD5",
+        "mtime",
+        "LastModified",
+        "Last-Modified",
+        "last_modified",
+        "created",
+    ):
         if info.get(key) is not None:
             return str(info[key])
     return ""
@@ -245,6 +266,8 @@ def _said(uri: str, action: Callable[[], R]) -> R:
     for attempt in range(ATTEMPTS):
         try:
             return action()
+        except (IsADirectoryError, NotADirectoryError) as error:
+            raise StorageError(f"{uri}: {error.strerror or error}; expected a file") from error
         except FileNotFoundError as error:
             if local_path(uri) is None and "bucket does not exist" in str(error):
                 raise StorageError(f"{uri}: the bucket does not exist; make it or mend the name") from error
@@ -291,16 +314,24 @@ def _cache_folder() -> Path:
 
 def _cached_copy(uri: str) -> Path:
     """The node-local copy of a remote file, fetched if this version of it is not there yet."""
-    info = _said(uri, lambda: _filesystem(uri).info(uri))
-    name = hashlib.blake2b(f"{uri} {info.get('size')} {_stamp(info)}".encode(), digest_size=16).hexdigest()
-    copy = _cache_folder() / name
+    copy = _copy_path(uri)
     with suppress(FileNotFoundError):
         os.utime(copy)  # the least recently used go first
         return copy
     copy.parent.mkdir(mode=0o700, exist_ok=True)
-    _make_room(int(info.get("size") or 0))
-    publish(str(copy), read(uri))
+    if copy.parent.stat().st_uid != os.getuid():
+        raise StorageError(f"{copy.parent}: belongs to another user; remove it")
+    data = read(uri)
+    _make_room(len(data))
+    publish(str(copy), data)
     return copy
+
+
+def _copy_path(uri: str) -> Path:
+    """Where this version of a remote file is kept; without a stamp to tell versions apart each time anew."""
+    info = _said(uri, lambda: _filesystem(uri).info(uri))
+    version = f"{uri} {info.get('size')} {_stamp(info) or uuid.uuid4().hex}"
+    return _cache_folder() / hashlib.blake2b(version.encode(), digest_size=16).hexdigest()
 
 
 def _make_room(size_bytes: int) -> None:

@@ -113,7 +113,7 @@ def local_ray(s3):
     import ray
 
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (its name)
-    ray.init("local", num_cpus=4, num_gpus=8, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=5, num_gpus=8, include_dashboard=False, log_to_driver=False)
     yield ray
     ray.shutdown()
 

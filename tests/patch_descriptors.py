@@ -73,3 +73,30 @@ class WrongShape(Block4):
 
     def describe(self, patches):
         return super().describe(patches)[1:]
+
+
+class Varying(Block4):
+    """Gives vectors of another dimension for strips of another length."""
+
+    def describe(self, patches):
+        return super().describe(patches)[:, : len(patches)]
+
+
+class Floats(Block4):
+    """Says that it is binary, and is not."""
+
+    distance = "hamming"
+
+
+class Climbing(Block4):
+    """Has a name that leads out of its folder."""
+
+    name = "../../escaped"
+
+
+class Unnamed(Block4):
+    """Has a property for a name, as the protocol allows; the class's own name serves."""
+
+    @property
+    def name(self):
+        return "unnamed"

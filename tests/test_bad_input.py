@@ -254,3 +254,110 @@ def test_what_cannot_be_read_may_be_skipped_and_is_counted_and_listed(raybench, 
     assert (tmp_path / "c/hbench_classification.csv").read_bytes() == (
         tmp_path / "b/hbench_classification.csv"
     ).read_bytes()
+
+
+@pytest.mark.parametrize("size", [(), ("--shard-size", "1")])
+def test_descriptors_of_several_dimensions_are_never_compared(raybench, golden, tmp_path, size):
+    given = ("run", "hbench-classification", "--data", golden / "hpatches", "--benchmarks", golden / "benchmarks")
+    given += ("--out", tmp_path / "out", "--ray", "off", *size)
+    only_line(raybench(*given, "--descriptor", "patch_descriptors:Varying"), "dimension 13", "same")
+    only_line(raybench(*given, "--descriptor", "patch_descriptors:Floats", "--overwrite"), "float64", "hamming")
+
+
+def test_a_descriptors_name_cannot_lead_out_of_the_output_folder(run, data, raybench, golden, tmp_path):
+    only_line(run("--data", data / "hpatches", "--descriptor", "patch_descriptors:Climbing"), "../../escaped")
+    given = ("run", "hbench-classification", "--data", golden / "hpatches", "--benchmarks", golden / "benchmarks")
+    said = raybench(*given, "--descriptor", "patch_descriptors:Unnamed", "--out", tmp_path / "named", "--ray", "off")
+    assert said.code == 0
+    assert [path.name for path in (tmp_path / "named/results/classification").iterdir()] == ["Unnamed"]
+
+
+def test_labels_of_one_list_that_differ_between_tasks(run, data):
+    folder = data / "benchmarks/classification"
+    shutil.copy(folder / "mini_sameseq_easy.benchmark", folder / "other.benchmark")
+    shutil.copy(folder / "mini_sameseq_easy.labels", folder / "other.labels")
+    spoil(folder / "other.labels", lambda text: "0" + text[1:])
+    only_line(run(), "mini_easy_pos", "line 1:", "other")
+
+
+def test_a_label_of_one_list_alone_must_agree_with_the_labels_file(run, data):
+    pairs = data / "benchmarks/classification/mini_easy_pos.pairs"
+    spoil(pairs, lambda text: "".join(f"{line},{0 if i == 7 else 1}\n" for i, line in enumerate(text.splitlines())))
+    only_line(run(), "mini_sameseq_easy.labels", "line 8:", pairs)
+
+
+def test_a_list_may_have_the_name_of_its_task(run, data):
+    folder = data / "benchmarks/classification"
+    shutil.copy(folder / "mini_easy_pos.pairs", folder / "mini_sameseq_easy.pairs")
+    (folder / "mini_sameseq_easy.benchmark").write_text("mini_sameseq_easy.pairs\nmini_sameseq_neg_e.pairs\n")
+    assert run().code == 0
+
+
+def test_files_that_nobody_asked_for_do_no_harm(run, data):
+    (data / "hpatches/i_pond/zz.png").write_bytes(b"junk")
+    (data / "hpatches/i_pond/._e1.png").write_bytes(b"junk")
+    assert run("--data", data / "hpatches", "--descriptor", "meanstd").code == 0
+
+
+def test_output_inside_the_input_is_refused(raybench, data):
+    given = ("--benchmarks", data / "benchmarks", "--features", data / "descriptors/block4", "--ray", "off")
+    only_line(raybench("run", "hbench-classification", *given, "--out", data / "descriptors/block4/run"), "inside")
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "word"),
+    [
+        (":X", "can't be imported"),
+        ("builtins:dict", "dict"),
+        ("broken_module:X", "SyntaxError"),
+        ("json:dumps", "no class"),
+    ],
+)
+def test_a_descriptor_that_cannot_be_used_is_one_line(run, data, tmp_path, monkeypatch, descriptor, word):
+    (tmp_path / "broken_module.py").write_text("def")
+    monkeypatch.chdir(tmp_path)
+    only_line(run("--data", data / "hpatches", "--descriptor", descriptor), word)
+
+
+def test_a_folder_or_list_where_a_file_or_value_is_expected(run, raybench, data, tmp_path):
+    only_line(raybench("run", "hbench-classification", "--config", data), "expected a file")
+    config = tmp_path / "list.yaml"
+    config.write_text("limit: [1, 2]\n")
+    only_line(raybench("run", "hbench-classification", "--config", config), "limit is a list")
+    (tmp_path / "file").write_text("")
+    given = ("--benchmarks", data / "benchmarks", "--features", data / "descriptors/block4")
+    for command in ("run", "check"):
+        only_line(
+            raybench(command, "hbench-classification", *given, "--out", tmp_path / "file", "--ray", "off"), "a file"
+        )
+
+
+def test_options_that_contradict_each_other(run):
+    for given, word in (
+        (("--gpus", "2"), "--ray off"),
+        (("--cpus", "2"), "--ray off"),
+        (("--normalise", "unit"), "torchscript"),
+    ):
+        only_line(run("--features", "x", *given), word)
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_problem(run, data):
+    for path in (data / "benchmarks/classification").iterdir():
+        text = path.read_text().replace("\n", "\r\n")
+        path.write_bytes(text.encode("utf-8-sig" if path.suffix == ".benchmark" else "utf-8"))
+    assert run().code == 0
+
+
+def test_a_wholly_wrong_folder_is_an_error_even_where_bad_input_is_skipped(run, data):
+    shutil.rmtree(data / "hpatches/v_gate")
+    for name in ("i_pond", "v_loft"):
+        shutil.move(data / "hpatches" / name, data / f"hpatches/x_{name}")
+    said = run("--data", data / "hpatches", "--descriptor", "meanstd", "--on-bad-input", "skip")
+    assert said.code == 2
+
+
+def test_the_command_alone_shows_its_help(raybench):
+    said = raybench("run")
+    assert said.code == 2
+    assert "hbench-classification" in said.out
+    assert not said.errors

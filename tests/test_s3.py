@@ -63,6 +63,21 @@ def test_the_node_local_cache_is_read_once_and_never_stale(s3):
     assert bytes(storage.read_mapped(uri)) == b"new"
 
 
+def test_a_broken_node_local_copy_is_fetched_again(s3):
+    import numpy as np
+
+    from raybench.engine.plan import plan
+    from raybench.engine.stage import Mapped
+
+    mapped = Mapped(f"{s3.bucket('copies')}/store", "x", "digest", plan("x", 1, 1))
+    mapped.publish(mapped.shards[0], {"values": np.arange(5)})
+    copy = storage.fetch(mapped.uri(0))
+    data = bytearray(copy.read_bytes())
+    data[70] ^= 1
+    copy.write_bytes(bytes(data))
+    assert mapped.read(0)["values"].tolist() == [0, 1, 2, 3, 4]
+
+
 def test_a_missing_bucket_is_said_in_one_line(raybench, golden, s3, tmp_path):
     given = ("--benchmarks", golden / "benchmarks", "--out", tmp_path / "out", "--ray", "off")
     said = raybench("run", "hbench-classification", *given, "--features", "s3://no-such-bucket/x")

@@ -34,6 +34,9 @@ def check_inputs(job: Job) -> None:
         raise ConfigError(f"{job.benchmark}: give one of --descriptor, --features, --results; found {found}")
     if job.descriptor and not job.data:
         raise ConfigError(f"{job.benchmark}: --descriptor needs --data, the folder of SEQ/IM.png strips")
+    models = [option.name for option in MODEL_OPTIONS if job.options.get(option.key) is not None]
+    if models and not job.descriptor:
+        raise ConfigError(f"{job.benchmark}: --{models[0]} goes with --descriptor torchscript:URI")
     if not job.benchmarks:
         raise ConfigError(f"{job.benchmark}: --benchmarks is missing, the folder that holds the .benchmark files")
 
@@ -41,10 +44,11 @@ def check_inputs(job: Job) -> None:
 def find_folder(root: str, kind: str, names: Iterable[str]) -> tuple[str, dict[str, storage.Entry]]:
     """The folder of a kind that holds one of these file names: `root` itself or the only one below a folder `kind`."""
     patterns = list(names)
+    inside = posixpath.basename(root) == kind
     folders: dict[str, dict[str, storage.Entry]] = {}
     for entry in storage.list_files(root):
         folder, name = posixpath.split(entry.name)
-        if folder == "" or kind in folder.split("/"):
+        if folder == "" or inside or kind in folder.split("/"):
             folders.setdefault(folder, {})[name] = entry
     fitting = [f for f, files in folders.items() if any(fnmatchcase(name, p) for name in files for p in patterns)]
     if "" in fitting:

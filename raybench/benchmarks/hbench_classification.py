@@ -78,7 +78,8 @@ class Plan:
         name = hbench.descriptor_name(self.job, self.descriptor)
         curves = [f"curves/{task.name}.parquet" for task in self.tasks]
         run.export(Curves(scores), curves)
-        written = [] if self.results else [f"results/classification/{name}/{s.name}.results" for s in self.segments]
+        whole = not self.results and self.job.limit is None  # a part of a list is no list in the published format
+        written = [] if not whole else [f"results/classification/{name}/{s.name}.results" for s in self.segments]
         if written:
             run.export(ResultLists(distances, self.segments, self.tasks), written)
         table = Table("hbench_classification", COLUMNS, tuple(rows), FRACTIONS, self._notes(rows))
@@ -126,6 +127,8 @@ def prepare(job: Job) -> Plan:
         built, segments = build_tasks(tasks, results, job.limit, problems)
         if source is not None:
             pairs = _located(tasks, segments, source, left_out if job.skip_bad_input else problems)
+            if pairs is not None and not np.any((pairs.a_image >= 0) & (pairs.b_image >= 0)):
+                problems.lines += left_out.lines or ["no pair can be read"]
     problems.check()
     assert tasks is not None
     inputs = {"benchmarks": tasks.digest}

@@ -6,7 +6,7 @@ there they must agree. Everything that is wrong is noted, file by file, before a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -23,6 +23,7 @@ from raybench.formats import hbench as files
 from raybench.formats.hbench import Distances, PatchPairs
 
 T = TypeVar("T")
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -131,25 +132,30 @@ def build_tasks(
     files_of_tasks: TaskFiles, results: ResultFiles | None, limit: int | None, problems: ProblemList
 ) -> tuple[tuple[Task, ...], tuple[Segment, ...]]:
     """Tasks with their truth, and the segments that they share, laid one behind the other."""
-    segments: dict[str, Segment] = {}
+    segments: dict[tuple[bool, str], Segment] = {}
+    truths: dict[tuple[bool, str], tuple[str, Flags]] = {}
     tasks = []
     for task, stems in files_of_tasks.lists.items():
         by_list = results is None or all(stem in results.distances for stem in stems)
         if not by_list and results is not None and task not in results.distances:
             continue  # noted where its results were looked for
-        try:
+        with problems.noting():
             own = []
             for name in stems if by_list else (task,):
-                lengths = _lengths(name, stems if name == task else (name,), task, files_of_tasks, results)
+                lengths = _lengths(name, (name,) if by_list else stems, task, files_of_tasks, results)
                 start = max((segment.stop for segment in segments.values()), default=0)
-                own.append(segments.setdefault(name, Segment(name, lengths, limit, start)))
+                own.append(segments.setdefault((by_list, name), Segment(name, lengths, limit, start)))
             positive = _agreed_labels(task, own, files_of_tasks, results)
-        except InputError as error:
-            problems.add(error)
-            continue
-        offsets = np.cumsum([0, *(sum(segment.lengths) for segment in own)])
-        kept = np.concatenate([segment.positions + at for segment, at in zip(own, offsets, strict=False)])
-        tasks.append(Task(task, tuple(own), positive[kept]))
+            offset, kept = 0, []
+            for segment in own:
+                truth = positive[offset : offset + sum(segment.lengths)]
+                other, known = truths.setdefault((by_list, segment.name), (task, truth))
+                if not np.array_equal(known, truth):
+                    line = int(np.flatnonzero(known != truth)[0]) + 1
+                    raise DataError(f"{segment.name}: line {line}: label differs between tasks {other} and {task}")
+                kept.append(segment.positions + offset)
+                offset += sum(segment.lengths)
+            tasks.append(Task(task, tuple(own), positive[np.concatenate(kept)]))
     return tuple(tasks), tuple(segments.values())
 
 
@@ -178,12 +184,12 @@ def _read(
 
 
 def _lengths(
-    name: str, stems: Iterable[str], task: str, tasks: TaskFiles, results: ResultFiles | None
+    name: str, stems: Sequence[str], task: str, tasks: TaskFiles, results: ResultFiles | None
 ) -> tuple[int, ...]:
     """Pairs in each list of a segment; its `.results` file must have as many lines."""
     known = [len(tasks.pairs[stem]) for stem in stems if stem in tasks.pairs]
-    if len(known) < len(tuple(stems)):
-        known = [len(tasks.labels[task])] if name == task and task in tasks.labels else []
+    if len(known) < len(stems):
+        known = [len(tasks.labels[task])] if len(stems) > 1 and task in tasks.labels else []
     if results is None:
         return tuple(known)
     lines = len(results.distances[name].distances)
@@ -192,32 +198,49 @@ def _lengths(
     return tuple(known) or (lines,)
 
 
-def _agreed_labels(
-    task: str, segments: Sequence[Segment], tasks: TaskFiles, results: ResultFiles | None
-) -> NDArray[np.bool_]:
-    """The one truth that all sources of labels tell."""
+def _agreed_labels(task: str, segments: Sequence[Segment], tasks: TaskFiles, results: ResultFiles | None) -> Flags:
+    """The one truth that all sources of labels tell; each covers a run of the task's pairs."""
     expected = sum(sum(segment.lengths) for segment in segments)
-    sources: list[tuple[str, NDArray[np.bool_]]] = []
-    listed = [tasks.pairs[stem].labels for stem in tasks.lists[task] if stem in tasks.pairs]
-    in_pairs = [labels for labels in listed if labels is not None]
-    if len(in_pairs) == len(tasks.lists[task]):
-        sources.append((f"the .pairs of {task}", np.concatenate(in_pairs)))
-    if task in tasks.labels:
-        sources.append((f"{tasks.folder}/{task}.labels", tasks.labels[task]))
-    if results is not None:
-        given = [results.distances[segment.name].labels for segment in segments]
-        in_results = [labels for labels in given if labels is not None]
-        if len(in_results) == len(segments):
-            sources.append((f"the .results of {task}", np.concatenate(in_results)))
-    if not sources:
+    if not expected:
+        raise DataError(f"{tasks.folder}/{task}.benchmark: no pairs at all")
+    sources = _label_sources(task, segments, tasks, results)
+    truth, origin = np.zeros(expected, np.bool_), np.full(expected, -1)
+    for number, (name, start, length, labels) in enumerate(sources):
+        if len(labels) != length:
+            raise DataError(f"{name}: {len(labels):,} labels, expected {length:,}, one a pair")
+        run = slice(start, start + length)
+        differing = np.flatnonzero((origin[run] >= 0) & (truth[run] != labels))
+        if len(differing):
+            other = sources[origin[run][differing[0]]][0]
+            raise DataError(f"{name}: line {differing[0] + 1}: label differs from that in {other}")
+        truth[run], origin[run] = labels, number
+    if (origin < 0).any():
         raise DataError(
             f"{tasks.folder}/{task}.benchmark: no labels; expected a third column in .pairs or {task}.labels"
         )
-    first_name, first = sources[0]
-    for name, labels in sources:
-        if len(labels) != expected:
-            raise DataError(f"{name}: {len(labels):,} labels, expected {expected:,}, one a pair")
-        differing = np.flatnonzero(labels != first)
-        if len(differing):
-            raise DataError(f"{name}: line {differing[0] + 1}: label differs from that in {first_name}")
-    return first
+    return truth
+
+
+def _label_sources(
+    task: str, segments: Sequence[Segment], tasks: TaskFiles, results: ResultFiles | None
+) -> list[tuple[str, int, int, Flags]]:
+    """Every file with labels: its name, where its pairs start in the task, how many there must be, and the labels."""
+    whole = sum(sum(segment.lengths) for segment in segments)
+    sources = []
+    lengths = [length for segment in segments for length in segment.lengths]
+    if len(lengths) == len(tasks.lists[task]):  # else a list's place in the task is not known
+        starts = np.cumsum([0, *lengths]).tolist()
+        for stem, start, length in zip(tasks.lists[task], starts, lengths, strict=False):
+            labels = tasks.pairs[stem].labels if stem in tasks.pairs else None
+            if labels is not None:
+                sources.append((f"{tasks.folder}/{stem}.pairs", start, length, labels))
+    if task in tasks.labels:
+        sources.append((f"{tasks.folder}/{task}.labels", 0, whole, tasks.labels[task]))
+    if results is not None:
+        start = 0
+        for segment in segments:
+            labels = results.distances[segment.name].labels
+            if labels is not None:
+                sources.append((f"{results.folder}/{segment.name}.results", start, sum(segment.lengths), labels))
+            start += sum(segment.lengths)
+    return sources

@@ -83,7 +83,6 @@ class Benchmark:
     options: tuple[Option, ...]
     prepare: Callable[[Job], Plan]
     fractions: frozenset[str]
-    inputs: tuple[str, ...] = ("data", "descriptor", "features", "results")
 
     @property
     def main_file(self) -> str:

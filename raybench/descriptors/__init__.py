@@ -10,8 +10,10 @@ import importlib
 import inspect
 import json
 import os
+import re
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -117,7 +119,10 @@ def _spec(spec: str, target: str, identity: str, arguments: dict[str, Any]) -> D
         raise ConfigError(f"--descriptor {spec}: {error}") from None
     if target in MODEL_FILES.values():
         kind(**arguments)  # checks its arguments; the model itself is loaded by the workers
-    name = Path(str(arguments["path"])).stem if "path" in arguments else str(getattr(kind, "name", kind.__name__))
+    own = getattr(kind, "name", None)
+    name = Path(str(arguments["path"])).stem if "path" in arguments else own if isinstance(own, str) else kind.__name__
+    if not re.fullmatch(r"[\w.+-]+", name) or name.startswith("."):
+        raise ConfigError(f"--descriptor {spec}: its name {name!r} names folders; use letters, digits and _ . + - only")
     return DescriptorSpec(
         spec=spec,
         target=target,
@@ -138,11 +143,12 @@ def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _library(target: str) -> str:
     """The version of the library that computes, where it may change figures."""
-    if target.startswith("raybench.descriptors.opencv"):
-        import cv2
+    if not target.startswith("raybench.descriptors."):
+        return ""
+    import cv2
 
-        return f"opencv {cv2.__version__}"
-    return ""
+    torch = f", torch {version('torch')}" if target in MODEL_FILES.values() else ""
+    return f"opencv {cv2.__version__}{torch}"
 
 
 def _class(target: str, folder: str) -> type[Any]:
@@ -154,11 +160,13 @@ def _class(target: str, folder: str) -> type[Any]:
         found = getattr(importlib.import_module(module_name), class_name)
     except ModuleNotFoundError as error:
         raise ConfigError(f"--descriptor {target}: {error}; is {module_name}.py in {folder} or installed?") from error
-    except AttributeError:
-        module = sys.modules[module_name]
-        raise ConfigError(
-            f"--descriptor {target}: {module_name} has no class {class_name}{nearest(class_name, dir(module))}"
-        ) from None
+    except Exception as error:
+        if isinstance(error, AttributeError) and module_name in sys.modules:
+            known = dir(sys.modules[module_name])
+            raise ConfigError(
+                f"--descriptor {target}: {module_name} has no class {class_name}{nearest(class_name, known)}"
+            ) from None
+        raise ConfigError(f"--descriptor {target}: can't be imported ({type(error).__name__}: {error})") from error
     if not isinstance(found, type):
         raise ConfigError(f"--descriptor {target}: {class_name} is no class")
     return found
@@ -166,7 +174,10 @@ def _class(target: str, folder: str) -> type[Any]:
 
 def _source_digest(target: str) -> str:
     kind = _class(target, os.getcwd())  # noqa: PTH109
-    file = inspect.getsourcefile(kind)
+    try:
+        file = inspect.getsourcefile(kind)
+    except TypeError:
+        file = None
     if file is None:
         raise ConfigError(f"--descriptor {target}: its source can't be found, so results can't be kept apart")
     return digest_of_bytes(Path(file).read_bytes())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from raybench.engine.plan import Shard
 from raybench.engine.stage import Stage
-from raybench.errors import CorruptShard, InputError, ShardFailed
+from raybench.errors import CorruptShard, InputError, ShardFailed, StorageError
 
 MOST_FAILURES = 3
 
@@ -23,11 +23,13 @@ class Failure:
 
     cause: str
     trace: str = ""
-    error: InputError | CorruptShard | None = None
+    error: Exception | None = None
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        ours = error if isinstance(error, InputError | CorruptShard) else None
+        # A store that does not answer may do so for the next attempt: StorageError counts as any other failure.
+        final = isinstance(error, InputError | CorruptShard) and not isinstance(error, StorageError)
+        ours = error if final else None
         trace = "".join(traceback.format_exception(error))
         return cls(f"{type(error).__name__}: {error}", trace, ours)
 

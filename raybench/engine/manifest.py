@@ -71,6 +71,8 @@ def read_manifest(out: str) -> Manifest | None:
         raise DataError(
             f"{uri}: no raybench manifest (wrong {', '.join(wrong)}); name another --out or give --overwrite"
         )
+    if any(name.startswith("/") or ".." in name.split("/") for name in found.files):
+        raise DataError(f"{uri}: no raybench manifest (it names files outside its folder); name another --out")
     if "raybench" not in found.versions:
         raise DataError(
             f"{uri}: no raybench manifest (no version of raybench in it); name another --out or give --overwrite"

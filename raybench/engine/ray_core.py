@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import socket
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +28,7 @@ from raybench.errors import ConfigError, ShardFailed
 
 QUEUE_PER_ACTOR = 2  # one shard at work, one waiting behind it
 WINDOW_PER_DEVICE = 3  # shards between the start of loading and publishing, for each device actor
-MOST_STILLBIRTHS = 5  # actors that die before they are ready, in a row
+MOST_STILLBIRTHS = 5  # actors on one seat that die before they are ready, in a row
 SAY_EVERY_SECONDS = 15.0
 
 
@@ -86,6 +88,7 @@ class Seat:
 
     actor: Any
     ready: Any
+    stillbirths: int = 0  # of the actors that sat here before, in a row
     node: str | None = None
     queue: deque[tuple[Any, Shard]] = field(default_factory=deque)
 
@@ -101,19 +104,27 @@ class Pool:
         while len(self.seats) < count:
             self.seats.append(self._new_seat())
 
-    def replace(self, seat: Seat) -> None:
-        self.seats[self.seats.index(seat)] = self._new_seat()
+    def ask_who_is_there(self) -> None:
+        """An actor may have died while it was idle: nobody is given work before it answers."""
+        for seat in self.seats:
+            seat.queue.clear()
+            if seat.node is not None:
+                seat.node, seat.ready = None, seat.actor.ready.remote()
+
+    def replace(self, seat: Seat, stillbirths: int = 0) -> None:
+        self.seats[self.seats.index(seat)] = self._new_seat(stillbirths)
 
     def close(self) -> None:
         for seat in self.seats:
-            ray.kill(seat.actor)
+            with suppress(Exception):  # a Ray that is gone took the actor along; the error that matters is another
+                ray.kill(seat.actor)
         self.seats = []
 
-    def _new_seat(self) -> Seat:
+    def _new_seat(self, stillbirths: int = 0) -> Seat:
         grant = {"num_cpus": 0, "num_gpus": 1} if self.device == "gpu" else {"num_cpus": 1}
         remote: Any = ray.remote(Worker)  # Ray's own types do not know actors made this way
         actor = remote.options(max_restarts=0, **grant).remote(self.device)
-        return Seat(actor, actor.ready.remote())
+        return Seat(actor, actor.ready.remote(), stillbirths)
 
 
 class RayExecutor:
@@ -185,10 +196,8 @@ class Flow:
         self._loading: dict[Any, tuple[Shard, Any]] = {}
         self._loaded: deque[tuple[Shard, Any]] = deque()
         self._suspects: set[int] = set()  # shards in whose presence a worker died
-        self._stillbirths = 0
         self._load: Any = ray.remote(load_ahead).options(num_cpus=1, num_returns=2, max_retries=3)
-        for seat in pool.seats:
-            seat.queue.clear()
+        pool.ask_who_is_there()
 
     def receipts(self) -> Iterator[Receipt]:
         """Keep everything moving until every shard is published."""
@@ -213,7 +222,7 @@ class Flow:
         return len(self._loading) + len(self._loaded) + queued
 
     def _start_loading(self) -> None:
-        window = WINDOW_PER_DEVICE * len(self._pool.seats)
+        window = WINDOW_PER_DEVICE * max(sum(seat.node is not None for seat in self._pool.seats), 1)
         while self._ahead and self._waiting and self._in_flight() < window:
             shard = self._waiting.popleft()
             status, payload = self._load.remote(self._job, shard)
@@ -273,12 +282,13 @@ class Flow:
     def _hear_ready(self, seat: Seat) -> None:
         try:
             seat.node, _ = ray.get(seat.ready)
-            self._stillbirths = 0
+            seat.stillbirths = 0
         except RayError as error:
-            self._stillbirths += 1
-            if self._stillbirths >= MOST_STILLBIRTHS:
-                raise ShardFailed(f"stage {self._stage.name}: actors die as they start; the last: {error}") from error
-            self._pool.replace(seat)
+            if seat.stillbirths + 1 >= MOST_STILLBIRTHS:
+                raise ShardFailed(
+                    f"stage {self._stage.name}: actors die as they start; the last: {_of_ray(error).cause}"
+                ) from error
+            self._pool.replace(seat, seat.stillbirths + 1)
 
     def _hear_work(self, seat: Seat, call: Any, shard: Shard) -> Receipt | None:
         try:
@@ -334,6 +344,7 @@ def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, ob
     if owned:
         # Workers run at niceness 15 by default: a local run would lose to any other process.
         os.environ.setdefault("RAY_worker_niceness", "0")
+        _probe(address)
         local: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False} if address == "local" else {}
         try:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
@@ -346,6 +357,17 @@ def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, ob
             ray.shutdown()
         raise
     return RayExecutor(observer, cpus, count, insist_on_gpus=gpus is not None, owned=owned)
+
+
+def _probe(address: str) -> None:
+    """Say at once that nobody listens at HOST:PORT, where Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if "://" in address or not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError as error:
+        raise ConfigError(f"--ray {address}: nobody listens there ({error}); give an address, local or off") from None
 
 
 def _gpus_to_use(asked: int | None, device: str, fixed: bool) -> int:

@@ -17,7 +17,7 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.engine.plan import Shard, plan
 from raybench.engine.progress import Observer
-from raybench.engine.stage import FILE_BYTES, Files, Mapped, Receipt, Sink, Stage
+from raybench.engine.stage import Files, Mapped, Receipt, Sink, Stage
 from raybench.errors import CorruptShard, ShardFailed
 from raybench.formats.shardfile import Arrays
 
@@ -148,14 +148,15 @@ class Run:
             )
         )
 
-    def _complete(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> list[Receipt]:
+    def _complete(self, stage: Stage, shards: Sequence[Shard], sink: Sink, observed: bool = True) -> list[Receipt]:
         receipts: dict[int, Receipt] = {}
         while len(receipts) < len(shards):
             missing = [shard for shard in shards if shard.index not in receipts]
             try:
                 for receipt in self._executor.map(stage, missing, sink):
                     receipts[receipt.index] = receipt
-                    self._observer.published(receipt)
+                    if observed:
+                        self._observer.published(receipt)
             except CorruptShard as broken:
                 self._repair(broken)
         return [receipts[index] for index in sorted(receipts)]
@@ -168,7 +169,7 @@ class Run:
         self._observer.said(f"mapping {stage.name} shard {broken.index} again: {broken.reason}")
         self._observer.retried(stage.name, "corrupt")
         storage.delete(mapped.uri(broken.index))
-        self._complete(stage, [mapped.shards[broken.index]], mapped)
+        self._complete(stage, [mapped.shards[broken.index]], mapped, observed=False)  # progress is of another stage
 
     def _publish_receipts(self, stage: str, receipts: Sequence[Receipt]) -> None:
         if receipts:
@@ -202,6 +203,3 @@ class Merge:
 
     def keys(self, shard: Shard) -> str:
         return f"partial files {shard.start}..{shard.stop - 1} of {self.mapped.name}"
-
-
-__all__ = ["FILE_BYTES", "Executor", "Merge", "Partial", "Run", "StageRecord"]

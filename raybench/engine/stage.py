@@ -79,8 +79,13 @@ class Mapped:
 
     def read(self, index: int) -> Arrays:
         """A shard's arrays, as read-only views of a mapped file; raises CorruptShard."""
+        uri = self.uri(index)
         try:
-            return shardfile.decode(storage.read_mapped(self.uri(index)))
+            try:
+                return shardfile.decode(storage.read_mapped(uri))
+            except shardfile.BrokenShardFile:
+                storage.forget_copy(uri)  # perhaps only this node's copy is broken, not what is published
+                return shardfile.decode(storage.read_mapped(uri))
         except (shardfile.BrokenShardFile, FileNotFoundError) as error:
             raise CorruptShard(self.digest, index, str(error)) from error
 

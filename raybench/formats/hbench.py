@@ -21,6 +21,7 @@ from PIL import Image
 from raybench.errors import DataError
 
 PNG_HEADER_BYTES = 24
+Image.MAX_IMAGE_PIXELS = None  # a strip of many large patches is no attack; its header was checked
 DELIMITERS = (";", "\t", ",", " ")
 SIGNATURE = re.compile(r"([^.,]+)\.([^.,]+)\.(\d+)")
 
@@ -252,12 +253,14 @@ def _flags(labels: NDArray[np.int8], name: str) -> NDArray[np.bool_]:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:
-    return enumerate(data.decode("utf-8", "replace").splitlines(), 1)
+    return enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1)
 
 
 def _numbers(line: str, number: int, delimiter: str, width: int, name: str) -> list[float]:
     fields = line.split() if delimiter == " " else line.strip().split(delimiter)
-    if len(fields) != width or "_" in line:
+    if "_" in line:
+        raise DataError(f"{name}: line {number}: no numbers")
+    if len(fields) != width:
         raise DataError(f"{name}: line {number}: {len(fields)} values, the first line has {width}")
     try:
         return [float(value) for value in fields]
@@ -267,7 +270,7 @@ def _numbers(line: str, number: int, delimiter: str, width: int, name: str) -> l
 
 def _explain(data: bytes, name: str, problem: Callable[[str], str | None]) -> None:
     for number, line in _lines(data):
-        found = problem(line)
+        found = "not UTF-8 text" if "\ufffd" in line else problem(line)
         if found:
             raise DataError(f"{name}: line {number}: {found}")
     raise DataError(f"{name}: does not parse")
@@ -279,7 +282,7 @@ def _pair_problem(line: str, labelled: bool) -> str | None:
         return f"expected patch_a,patch_b{',label' if labelled else ''}, found {line.strip()!r}"
     for value in fields[:2]:
         signature = SIGNATURE.fullmatch(value)
-        if not signature or int(signature[3]) > np.iinfo(np.int32).max:
+        if not signature or len(signature[3]) > 9:
             return f"{value!r} is no patch signature SEQ.IM.K"
     return None if not labelled or fields[2] in ("0", "1") else f"label {fields[2]!r} is not 0 or 1"
 

@@ -23,11 +23,7 @@ Rows = NDArray[Any]
 
 def read_vectors(data: bytes, name: str, suffix: str) -> Rows:
     """The rows of a file of this kind, (n, dim), all finite."""
-    rows = READERS[suffix](data, name)
-    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
-        raise DataError(
-            f"{name}: an array of shape {rows.shape} and type {rows.dtype}; expected numbers, one row a patch"
-        )
+    rows = _numbers(READERS[suffix](data, name), name)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1)) if rows.dtype.kind == "f" else np.zeros(0, np.int64)
     if len(bad):
         what = "line" if suffix == ".csv" else "row"
@@ -39,10 +35,15 @@ def vectors_shape(data: bytes, name: str, suffix: str) -> tuple[int, int]:
     """Rows and dimension, with as little decoding as that needs; what shows on the way is an error already."""
     if suffix == ".csv":
         return hbench.descriptors_shape(data, name)
-    rows = READERS[suffix](data, name)
-    if rows.ndim != 2 or not len(rows):
-        raise DataError(f"{name}: an array of shape {rows.shape}; expected one row a patch")
+    rows = _numbers(READERS[suffix](data, name), name)
     return len(rows), rows.shape[1]
+
+
+def _numbers(rows: Rows, name: str) -> Rows:
+    if rows.ndim != 2 or not len(rows) or rows.dtype.kind not in "biuf":
+        found = f"an array of shape {rows.shape} and type {rows.dtype}"
+        raise DataError(f"{name}: {found}; expected numbers, one row a patch")
+    return rows
 
 
 def _read_npy(data: bytes, name: str) -> Rows:
@@ -54,22 +55,21 @@ def _read_npy(data: bytes, name: str) -> Rows:
 
 
 def _read_parquet(data: bytes, name: str) -> Rows:
-    table = _parquet(data, name).read()
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{name}: no Parquet file ({' '.join(str(error).split())})") from None
     column = next((table[known] for known in NAMES if known in table.column_names), None)
     if column is None:
         return np.stack([np.asarray(column) for column in table.columns], axis=1)
     lists = column.combine_chunks()
+    kind = pa.types
+    if not (kind.is_list(lists.type) or kind.is_large_list(lists.type) or kind.is_fixed_size_list(lists.type)):
+        raise DataError(f"{name}: its vectors are {lists.type}; expected a list of numbers a row")
     lengths = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False)) if len(lists) else np.array([0])
     if len(lengths) != 1 or lists.null_count:
         raise DataError(f"{name}: rows of different lengths; all descriptors must have the same dimension")
     return np.asarray(lists.flatten()).reshape(len(lists), -1)
-
-
-def _parquet(data: bytes, name: str) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(pa.BufferReader(data))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{name}: no Parquet file ({error})") from None
 
 
 def _read_hdf5(data: bytes, name: str) -> Rows:

@@ -7,7 +7,7 @@ steps gather rows.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,7 @@ class Extract:
     device: str
     batch_size: int | None
     skip: bool = False
+    wanted: frozenset[int] = frozenset()  # no part of the digest: others may want other images of the same files
 
     name = "extract"
     version = 1
@@ -63,7 +64,7 @@ class Extract:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}
 
     def load(self, shard: Shard) -> list[MaybeItem]:
-        items = _readable(self.source, shard, self.skip)
+        items = _readable(self.source, shard, self.skip, self.wanted)
         return [(uri, None if patches is None else self._opened.prepare(patches)) for uri, patches in items]
 
     def compute(self, payload: list[MaybeItem]) -> Arrays:
@@ -86,6 +87,11 @@ class Extract:
 
     def _checked(self, uri: str, batch: NDArray[Any]) -> NDArray[Any]:
         vectors = np.asarray(self._moved.describe(batch))
+        if (self.descriptor.distance == "hamming") != (vectors.dtype == np.uint8):
+            raise DataError(
+                f"descriptor {self.descriptor.name}: gave {vectors.dtype}, is compared by {self.descriptor.distance}; "
+                "binary descriptors are uint8 and hamming, others neither"
+            )
         if vectors.ndim != 2 or len(vectors) != len(batch):
             raise DataError(
                 f"{uri}: descriptor {self.descriptor.name} gave an array of shape {vectors.shape} for {len(batch)} "
@@ -101,6 +107,7 @@ class ReadVectors:
     source: VectorFiles
     distance: str
     skip: bool = False
+    wanted: frozenset[int] = frozenset()
 
     name = "read-vectors"
     version = 1
@@ -111,7 +118,7 @@ class ReadVectors:
         return digest_of(self.name, self.version, self.source.digest, self.distance == "hamming", self.skip)
 
     def load(self, shard: Shard) -> list[MaybeItem]:
-        return _readable(self.source, shard, self.skip)
+        return _readable(self.source, shard, self.skip, self.wanted)
 
     def compute(self, payload: list[MaybeItem]) -> Arrays:
         narrowed = _as_bytes if self.distance == "hamming" else _compact
@@ -164,11 +171,6 @@ class Features:
         rows = self._rows(image, patch)
         out: NDArray[Any] = np.empty((len(image), vectors[0].shape[1]), np.result_type(*vectors))
         for found, run in zip(vectors, runs, strict=True):
-            if found.shape[1] != out.shape[1]:
-                raise DataError(
-                    f"{self.root}: {self.images[image[run.start]]} has dimension {found.shape[1]}, "
-                    f"{self.images[image[0]]} has {out.shape[1]}; all must be the same"
-                )
             if found.dtype == out.dtype:
                 np.take(found, rows[run], axis=0, out=out[run], mode="clip")  # "raise" would copy twice
             else:  # read vectors are float32 in one shard and float64 in the next, whichever holds them
@@ -188,8 +190,18 @@ class Features:
             counts = arrays["counts"]
             own = slice(shard * self.images_per_shard, shard * self.images_per_shard + len(counts))
             self._count[own], self._start[own] = counts, np.cumsum(counts) - counts
+            self._check_dimension(shard, arrays["vectors"])
             self._open[shard] = arrays["vectors"]
         return self._open[shard]
+
+    def _check_dimension(self, shard: int, vectors: NDArray[Any]) -> None:
+        for other, opened in self._open.items():
+            if len(vectors) and len(opened) and vectors.shape[1] != opened.shape[1]:
+                here, there = (self.images[index * self.images_per_shard] for index in (shard, other))
+                raise DataError(
+                    f"{self.root}: {here} and those after it have dimension {vectors.shape[1]}, {there} has "
+                    f"{opened.shape[1]}; all must be the same"
+                )
 
     def _rows(self, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[np.int64]:
         """Rows within each image's shard, which is open."""
@@ -234,25 +246,27 @@ def unreadable_images(run: Run, features: Features, wanted: list[int]) -> list[s
     """Keys of the wanted images of which nothing could be read."""
     shards = tuple(sorted({item // features.images_per_shard for item in wanted}))
     mapped = run.map(Unreadable(features, shards), len(shards), FAN_IN)
+    asked = set(wanted)
     found = [image for shard in mapped.shards for image in run.read(mapped, shard.index)["images"].tolist()]
-    return [features.images[image] for image in found if image in set(wanted)]
+    return [features.images[image] for image in found if image in asked]
 
 
 def extract_features(run: Run, stage: Extract | ReadVectors, wanted: list[int], shard_size: int | None) -> Features:
     """Features of the wanted images; the plan is over the whole source, so other benchmarks share it."""
     size = shard_size or IMAGES_PER_SHARD
+    stage = replace(stage, wanted=frozenset(wanted))
     mapped = run.map(stage, len(stage.source.keys), size, wanted)
     return Features(mapped, stage.source.root, stage.source.keys, size)
 
 
-def _readable(source: Source, shard: Shard, skip: bool) -> list[MaybeItem]:
-    """Each item's name and content; None where it can't be read and may be skipped."""
+def _readable(source: Source, shard: Shard, skip: bool, wanted: frozenset[int]) -> list[MaybeItem]:
+    """Each item's name and content; None where it can't be read and may be skipped, or nobody asked for it."""
     items: list[MaybeItem] = []
     for item in range(shard.start, shard.stop):
         try:
             items.extend(source.read(item, item + 1))
         except DataError:
-            if not skip:
+            if not skip and item in wanted:
                 raise
             items.append((source.uri(item), None))
     return items

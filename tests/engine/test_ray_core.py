@@ -62,7 +62,7 @@ def receipts(folder):
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_any_number_of_workers_gives_the_bytes_of_inline(executor, tmp_path, workers):
-    for name, one in (("inline", InlineExecutor(Silent())), ("ray", executor(cpus=min(workers, 4)))):
+    for name, one in (("inline", InlineExecutor(Silent())), ("ray", executor(cpus=workers))):
         run = new_run(tmp_path / name, one)
         run.fold(run.map(Squares(), 100, 7), Rows)
     assert files(tmp_path / "inline") == files(tmp_path / "ray")
@@ -183,3 +183,12 @@ def test_two_gpu_stages_and_cpu_stages_take_turns_without_a_stall(executor, tmp_
     run.map(Squares(name="b", on_device=True), 16, 1)
     run.map(Squares(name="c", how="other"), 16, 1)
     assert [record.computed for record in run.records] == [16, 16, 16]
+
+
+def test_actors_that_died_while_idle_are_replaced_and_nobody_is_blamed(executor, tmp_path):
+    run = new_run(tmp_path, executor(cpus=4))
+    run.map(Squares(name="a", pause=0.05), 16, 1)
+    for pid in {receipt["worker"]["pid"] for receipt in receipts(tmp_path)}:
+        os.kill(pid, signal.SIGKILL)
+    run.map(Squares(name="b", how="other"), 1, 1)
+    assert run.records[-1].attempts == 1

@@ -90,3 +90,18 @@ def test_rows_that_are_equal_have_distance_zero():
 def test_an_unknown_distance_is_refused_by_name():
     with pytest.raises(ValueError, match="'cosine'"):
         row_distances(np.zeros((1, 1)), np.zeros((1, 1)), "cosine")
+
+
+@pytest.mark.parametrize("dimension", [1, 100, 4096, 4097, 9000, 20000])
+@pytest.mark.parametrize("distance", ["L2", "L1"])
+def test_long_rows_are_independent_of_the_cut_too(distance, dimension):
+    a, b = np.random.default_rng(0).normal(size=(2, 30, dimension))
+    whole = row_distances(a, b, distance)
+    for size in (1, 2, 7, 13):
+        parts = [row_distances(a[i : i + size], b[i : i + size], distance) for i in range(0, 30, size)]
+        assert np.concatenate(parts).tobytes() == whole.tobytes()
+
+
+def test_rows_of_different_dimensions_are_refused():
+    with pytest.raises(ValueError, match="can't be compared"):
+        row_distances(np.zeros((3, 1)), np.zeros((3, 4)), "L2")
