@@ -1,7 +1,7 @@
 """The K nearest references of queries, and how many references are closer than the true one: exact, tile by tile.
 
-`metrics.proposals` proposes every reference that its error bound leaves in question; the row-wise float64 routine decides,
-ordered by (distance, index). So results are equal to the byte for every tile, shard, library and device.
+`metrics.proposals` proposes every reference that its error bound leaves in question; the row-wise float64 routine
+decides, ordered by (distance, index). So results are equal to the byte for every tile, shard, library and device.
 """
 
 from __future__ import annotations
@@ -71,21 +71,20 @@ def _tiles(queries: Rows, references: Rows, distance: str, tile_cells: int) -> I
     if queries.shape[1] != references.shape[1]:
         raise ValueError(f"queries have dimension {queries.shape[1]}, references {references.shape[1]}")
     propose = proposing(references, distance)
-    height = max(tile_cells // max(len(references), 1), 1)
+    height = min(max(tile_cells // max(len(references), 1), 1), max(len(queries), 1))
+    values = np.empty((height, len(references)), np.float32)
     for start in range(0, len(queries), height):
         at = slice(start, min(start + height, len(queries)))
-        yield at, propose(queries[at])
+        yield at, propose(queries[at], values[: at.stop - at.start])
 
 
-def _decide(
-    queries: Rows, references: Rows, distance: str, proposals: Proposals, found: Neighbours, at: slice
-) -> None:
+def _decide(queries: Rows, references: Rows, distance: str, proposals: Proposals, found: Neighbours, at: slice) -> None:
     """Fill in one tile: whatever may be among the k nearest is measured, ordered, and the first k are kept."""
     k = found.index.shape[1]
     if not k:
         return
-    # At least k references are within `bound + error` in truth; one proposed above `bound + 2 error` is farther than all
-    # of these. Written so that a value that is not a number counts as in question.
+    # At least k references are within `bound + error` in truth; one proposed above `bound + 2 error` is farther than
+    # all of these. Written so that a value that is not a number counts as in question.
     limit = _bound_of_kth(proposals.values, k) + 2 * proposals.error
     query, reference = _positions(~(proposals.values > limit[:, None]))
     distances = _pair_distances(queries, references, query, reference, distance)
