@@ -26,16 +26,15 @@ from raybench.steps.extract import Features
 
 IMAGE_PAIRS_PER_SHARD = 10  # two sequences at one level: 0.2 s of work, 0.6 MB out
 POOL_IMAGES_PER_SHARD = 12  # two sequences at one level
-PATCH_BITS = 32  # of a reference's number in a pool: the image's place above, the patch below, so pool order
 
 
 @dataclass(frozen=True)
 class ImagePairs:
-    """Pairs of images, counted into a Features' images, and where each patch of `a` is in `b` (None: at its own index)."""
+    """Pairs of images, counted into a Features' images. `truth` says where each patch of `a` is in `b`."""
 
     a: NDArray[np.int32]
     b: NDArray[np.int32]
-    truth: tuple[NDArray[np.int64] | None, ...]
+    truth: tuple[NDArray[np.int64] | None, ...]  # None: at its own index
 
     def __len__(self) -> int:
         return len(self.a)
@@ -115,9 +114,13 @@ def match_images(
 
 @dataclass(frozen=True)
 class PoolQueries:
-    """One pool of images with its queries; images count into a Features' images. `start` numbers the first query."""
+    """One pool of images with its queries; images count into a Features' images.
+
+    `first` is the number of each image's first patch as a reference, rising, `start` that of the first query.
+    """
 
     images: NDArray[np.int32]
+    first: NDArray[np.int64]
     query_image: NDArray[np.int32]
     query_patch: NDArray[np.int32]
     start: int
@@ -138,7 +141,7 @@ class SearchPools:
 
     @cached_property
     def digest(self) -> str:
-        pools = [(pool.images, pool.query_image, pool.query_patch) for pool in self.pools]
+        pools = [(pool.images, pool.first, pool.query_image, pool.query_patch) for pool in self.pools]
         return digest_of(self.name, self.version, self.features.mapped.digest, self.distance, self.k, pools)
 
     @cached_property
@@ -163,7 +166,7 @@ class SearchPools:
 
     def _search(self, pool: PoolQueries, places: range) -> TopK:
         images = [self.features.whole(int(pool.images[place])) for place in places]
-        numbers = [(place << PATCH_BITS) + np.arange(len(rows)) for place, rows in zip(places, images, strict=True)]
+        numbers = [pool.first[place] + np.arange(len(rows)) for place, rows in zip(places, images, strict=True)]
         queries = self._queries(pool)
         for place, rows in zip(places, images, strict=True):
             _check_dimension(self.features, queries, rows, self.features.images[pool.images[place]])
@@ -182,7 +185,7 @@ class SearchPools:
 def search_pools(
     run: Run, features: Features, pools: tuple[PoolQueries, ...], k: int, distance: str, shard_size: int | None
 ) -> Mapped:
-    """TopK of every query, in shards that are still to be folded. A reference's number is its place in pool order."""
+    """TopK of every query, in shards that are still to be folded."""
     count = sum(len(pool.images) for pool in pools)
     return run.map(SearchPools(features, pools, k, distance), count, shard_size or POOL_IMAGES_PER_SHARD)
 
@@ -190,5 +193,5 @@ def search_pools(
 def _check_dimension(features: Features, queries: NDArray[Any], references: NDArray[Any], where: str) -> None:
     if queries.shape[1] != references.shape[1]:
         raise DataError(
-            f"{features.root}: {where}: dimension {queries.shape[1]} against {references.shape[1]}; all must be the same"
+            f"{features.root}: {where}: dimension {queries.shape[1]} and {references.shape[1]}; all must be the same"
         )
