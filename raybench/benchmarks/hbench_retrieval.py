@@ -1,8 +1,8 @@
 """HPatches 2016, image and patch retrieval: the 50 patches of a pool that are nearest to a query.
 
 Follows the HBench toolbox (branch av): TREC AP over the relevant ones among the 50, 0 if there are none. Equal
-distances keep pool order; then the query is swapped into the first place. The toolbox averages n queries over n + 1 (a leading
-zero); here the mean is over n unless `--compat hbench` asks for theirs.
+distances keep pool order; then the query is swapped into the first place. The toolbox averages n queries over n + 1
+(a leading zero); here the mean is over n unless `--compat hbench` asks for theirs.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ def _squares(references: NDArray[Any]) -> Propose:
     extended = np.column_stack([scaled, squares.astype(np.float32)])
     radius = np.sqrt(squares.max(initial=0.0))
     slack = (references.shape[1] + 16) * UNIT
+    lost = references.shape[1] * np.square(scale * 2.0**-511) + TINY  # the deciding squares vanish below 2**-1022
 
     def propose(queries: NDArray[Any], values: NDArray[np.float32]) -> Proposals:
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is proposed, since it compares as nothing
@@ -52,7 +53,8 @@ def _squares(references: NDArray[Any]) -> Propose:
             reach = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)) + radius
             doubled = np.column_stack([-2 * rows, np.ones(len(rows), np.float32)])
             np.matmul(doubled, extended.T, out=values)
-            return Proposals(values, (slack * reach * reach + TINY).astype(np.float32))
+            error = np.where(reach < 2.0**511 * scale, slack * reach * reach + lost, np.inf)  # beyond, all is infinite
+            return Proposals(values, error.astype(np.float32))
 
     return propose
 
@@ -73,7 +75,8 @@ def _sums(references: NDArray[Any]) -> Propose:
                 np.subtract(query_values[:, None], reference_values, out=term)
                 np.add(values, np.abs(term, out=term), out=values)
             reach = np.abs(rows).sum(axis=1, dtype=np.float64) + radius
-            return Proposals(values, (slack * reach + TINY).astype(np.float32))
+            error = np.where(reach < 2.0**1022 * scale, slack * reach + TINY, np.inf)
+            return Proposals(values, error.astype(np.float32))
 
     return propose
 
