@@ -18,9 +18,11 @@ from raybench.metrics.proposals import Proposals, proposing
 
 TILE_CELLS = 1 << 19  # proposals at once: 2 MB of float32
 BLOCK = 2_048  # pairs of rows decided at once: their float64 differences of 128-d stay in the cache
+GROUP = 8  # columns that are looked at together: a group whose least value is too large is passed over
 COLUMNS_PER_NEIGHBOUR = 16  # left when the k-th value is bounded; fewer would propose more, more would take longer
 
 Rows = NDArray[Any]  # (n, d)
+Positions = tuple[NDArray[np.int64], NDArray[np.int64]]  # queries of a tile, and references
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ def nearest(queries: Rows, references: Rows, k: int, distance: str, tile_cells: 
     [[1, 2]]
     """
     found = _empty(len(queries), min(k, len(references)))
-    for at, proposals in _tiles(queries, references, distance, tile_cells):
-        _decide(queries[at], references, distance, proposals, found, at)
+    for at, proposals, padded in _tiles(queries, references, distance, tile_cells):
+        candidates = _in_question(padded, proposals.error, found.index.shape[1])
+        _decide(queries[at], references, distance, candidates, found, at)
     return found
 
 
@@ -53,8 +56,9 @@ def nearest_and_closer(
     """
     found = _empty(len(queries), min(k, len(references)))
     closer = np.zeros(len(queries), np.int64)
-    for at, proposals in _tiles(queries, references, distance, tile_cells):
-        _decide(queries[at], references, distance, proposals, found, at)
+    for at, proposals, padded in _tiles(queries, references, distance, tile_cells):
+        candidates = _in_question(padded, proposals.error, found.index.shape[1])
+        _decide(queries[at], references, distance, candidates, found, at)
         hits = found.index[at] == truth[at, None]
         closer[at] = hits.argmax(axis=1)
         (beyond,) = np.nonzero(~hits.any(axis=1))  # only where the true one is not among the nearest is more to count
@@ -67,30 +71,47 @@ def _empty(queries: int, k: int) -> Neighbours:
     return Neighbours(np.empty((queries, k), np.float64), np.empty((queries, k), np.int64))
 
 
-def _tiles(queries: Rows, references: Rows, distance: str, tile_cells: int) -> Iterator[tuple[slice, Proposals]]:
+def _tiles(
+    queries: Rows, references: Rows, distance: str, tile_cells: int
+) -> Iterator[tuple[slice, Proposals, NDArray[np.float32]]]:
+    """Tiles of queries with their proposals, and these once more, padded with inf to whole groups of columns."""
     if queries.shape[1] != references.shape[1]:
         raise ValueError(f"queries have dimension {queries.shape[1]}, references {references.shape[1]}")
     propose = proposing(references, distance)
     height = min(max(tile_cells // max(len(references), 1), 1), max(len(queries), 1))
-    values = np.empty((height, len(references)), np.float32)
+    padded = np.full((height, -(-len(references) // GROUP) * GROUP), np.inf, np.float32)
     for start in range(0, len(queries), height):
         at = slice(start, min(start + height, len(queries)))
-        yield at, propose(queries[at], values[: at.stop - at.start])
+        own = padded[: at.stop - at.start]
+        yield at, propose(queries[at], own[:, : len(references)]), own
 
 
-def _decide(queries: Rows, references: Rows, distance: str, proposals: Proposals, found: Neighbours, at: slice) -> None:
-    """Fill in one tile: whatever may be among the k nearest is measured, ordered, and the first k are kept."""
-    k = found.index.shape[1]
-    if not k:
-        return
-    # At least k references are within `bound + error` in truth; one proposed above `bound + 2 error` is farther than
-    # all of these. Written so that a value that is not a number counts as in question.
-    limit = _bound_of_kth(proposals.values, k) + 2 * proposals.error
-    query, reference = _positions(~(proposals.values > limit[:, None]))
+def _in_question(padded: NDArray[np.float32], error: NDArray[np.float32], k: int) -> Positions:
+    """Queries and references of all pairs that may be among the k nearest, padding perhaps among them.
+
+    At least k references are within `bound + error` in truth; one proposed above `bound + 2 error` is farther than all
+    of these. Comparisons are written so that a value that is not a number counts as in question.
+    """
+    groups = padded.reshape(len(padded), GROUP, padded.shape[1] // GROUP)  # group g has columns g, g + width, …
+    width = groups.shape[2]
+    if not k or not width:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    least = groups.min(axis=1)
+    limit = _bound_of_kth(least if width >= COLUMNS_PER_NEIGHBOUR * k else padded, k) + 2 * error
+    query, group = _positions(~(least > limit[:, None]))
+    member, turn = _positions(~(groups[query, :, group] > limit[query, None]))
+    return query[member], turn * width + group[member]
+
+
+def _decide(
+    queries: Rows, references: Rows, distance: str, candidates: Positions, found: Neighbours, at: slice
+) -> None:
+    """Fill in one tile: the candidates are measured and ordered, and the first k of each query are kept."""
+    query, reference = (column[candidates[1] < len(references)] for column in candidates)
     distances = _pair_distances(queries, references, query, reference, distance)
-    order = np.lexsort((distances, query))  # stable, so equal distances stay in order of the reference
+    order = np.lexsort((reference, distances, query))
     counts = np.bincount(query, minlength=len(queries))
-    first = order[(np.cumsum(counts) - counts)[:, None] + np.arange(k)]
+    first = order[(np.cumsum(counts) - counts)[:, None] + np.arange(found.index.shape[1])]
     found.distance[at], found.index[at] = distances[first], reference[first]
 
 
@@ -123,7 +144,7 @@ def _closer(
     return counts
 
 
-def _positions(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _positions(mask: NDArray[np.bool_]) -> Positions:
     """Rows and columns of what is set, in order."""
     flat = np.flatnonzero(mask)
     rows, columns = np.divmod(flat, max(mask.shape[1], 1))
