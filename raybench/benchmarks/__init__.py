@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from raybench.benchmarks import hbench_classification
+from raybench.benchmarks import hbench_classification, hbench_matching, hbench_retrieval
 from raybench.benchmarks.job import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
     "hbench-classification": hbench_classification.BENCHMARK,
+    "hbench-matching": hbench_matching.BENCHMARK,
+    "hbench-retrieval": hbench_retrieval.BENCHMARK,
 }

@@ -7,17 +7,21 @@ The layout is that of the HBench toolbox: `benchmarks/classification/*.benchmark
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from raybench import storage
 from raybench.benchmarks.job import Job, Option
 from raybench.descriptors import DescriptorSpec, resolve
+from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
-from raybench.errors import ConfigError, DataError, nearest
+from raybench.errors import ConfigError, DataError, InputError, ProblemList, nearest
 from raybench.metrics.distances import DISTANCES
 from raybench.sources import Source, Strips, VectorFiles
 from raybench.steps.extract import Extract, Features, ReadVectors, extract_features
+
+T = TypeVar("T")
 
 MODEL_OPTIONS = (
     Option("input-size", "side in px to which patches are resized for a model file (default: as they are)", kind=int),
@@ -71,6 +75,30 @@ def chosen_tasks(files: Iterable[str], pattern: str | None, folder: str) -> list
             f"--task {pattern}: fits none of the {len(names)} tasks in {folder}{nearest(pattern or '', names)}"
         )
     return chosen
+
+
+def read_files(
+    folder: str, names: Sequence[str], parse: Callable[[bytes, str], T], problems: ProblemList
+) -> tuple[dict[str, T], dict[str, str]]:
+    """The parsed files by stem and their digests by name; what is wrong with one is noted."""
+
+    def one(name: str) -> tuple[T | InputError, str]:
+        uri = storage.join(folder, name)
+        try:
+            data = storage.read(uri)
+            return parse(data, uri), digest_of_bytes(data)
+        except InputError as error:
+            return error, ""
+
+    parsed: dict[str, T] = {}
+    digests = {}
+    for name, (value, digest) in zip(names, storage.in_parallel(one, names), strict=True):
+        if isinstance(value, InputError):
+            problems.add(value)
+        else:
+            parsed[name.rpartition(".")[0]] = value
+            digests[name] = digest
+    return parsed, digests
 
 
 def open_source(job: Job) -> tuple[Source, DescriptorSpec | None]:

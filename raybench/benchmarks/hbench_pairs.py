@@ -6,23 +6,20 @@ there they must agree. Everything that is wrong is noted, file by file, before a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench import storage
-from raybench.benchmarks.hbench import chosen_tasks, find_folder
+from raybench.benchmarks.hbench import chosen_tasks, find_folder, read_files
 from raybench.benchmarks.job import Job
-from raybench.digests import digest_of, digest_of_bytes
-from raybench.errors import DataError, InputError, ProblemList
+from raybench.digests import digest_of
+from raybench.errors import DataError, ProblemList
 from raybench.formats import hbench as files
 from raybench.formats.hbench import Distances, PatchPairs
 
-T = TypeVar("T")
 Flags = NDArray[np.bool_]
 
 
@@ -88,11 +85,11 @@ def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
     assert job.benchmarks is not None
     folder, entries = find_folder(job.benchmarks, "classification", ["*.benchmark"])
     tasks = chosen_tasks(entries, job.options.get("task"), folder)
-    lists, seen = _read(folder, [f"{task}.benchmark" for task in tasks], files.read_list_names, problems)
+    lists, seen = read_files(folder, [f"{task}.benchmark" for task in tasks], files.read_list_names, problems)
     pair_files = list(dict.fromkeys(name for names in lists.values() for name in names))
-    pairs, seen_pairs = _read(folder, [name for name in pair_files if name in entries], files.read_pairs, problems)
+    pairs, seen_pairs = read_files(folder, [name for name in pair_files if name in entries], files.read_pairs, problems)
     label_files = [f"{task}.labels" for task in tasks if f"{task}.labels" in entries]
-    labels, seen_labels = _read(folder, label_files, files.read_labels, problems)
+    labels, seen_labels = read_files(folder, label_files, files.read_labels, problems)
     for name, found in pairs.items():
         if not len(found):
             problems.add(f"{folder}/{name}.pairs: empty; expected patch_a,patch_b[,label] a line")
@@ -124,7 +121,7 @@ def read_result_files(uri: str, tasks: TaskFiles, problems: ProblemList, skip: b
             missing = ", ".join(f"{stem}.results" for stem in stems)
             problems.add(f"{folder}: no results of task {task}; expected {missing}, or {task}.results")
     parse = partial(files.read_distances, allow_nan=skip)
-    distances, seen = _read(folder, list(dict.fromkeys(wanted)), parse, problems)
+    distances, seen = read_files(folder, list(dict.fromkeys(wanted)), parse, problems)
     return ResultFiles(folder, distances, digest_of(seen))
 
 
@@ -157,30 +154,6 @@ def build_tasks(
                 offset += sum(segment.lengths)
             tasks.append(Task(task, tuple(own), positive[np.concatenate(kept)]))
     return tuple(tasks), tuple(segments.values())
-
-
-def _read(
-    folder: str, names: Sequence[str], parse: Callable[[bytes, str], T], problems: ProblemList
-) -> tuple[dict[str, T], dict[str, str]]:
-    """The parsed files by stem and their digests by name; what is wrong with one is noted."""
-
-    def one(name: str) -> tuple[T | InputError, str]:
-        uri = storage.join(folder, name)
-        try:
-            data = storage.read(uri)
-            return parse(data, uri), digest_of_bytes(data)
-        except InputError as error:
-            return error, ""
-
-    parsed: dict[str, T] = {}
-    digests = {}
-    for name, (value, digest) in zip(names, storage.in_parallel(one, names), strict=True):
-        if isinstance(value, InputError):
-            problems.add(value)
-        else:
-            parsed[name.rpartition(".")[0]] = value
-            digests[name] = digest
-    return parsed, digests
 
 
 def _lengths(

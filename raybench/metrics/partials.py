@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+NO_REFERENCE = np.iinfo(np.int64).max
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -48,3 +50,63 @@ class Rows:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
         return cls(arrays["index"], arrays["values"])
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The k nearest references of each query so far, by (distance, reference). Merging joins disjoint references.
+
+    `query` rises strictly. Where fewer than k references were seen, a row ends in (inf, NO_REFERENCE).
+
+    >>> a, b = (TopK.of(np.array([0]), np.array([[d]]), np.array([[r]]), k=2) for d, r in ((0.5, 7), (0.5, 3)))
+    >>> TopK.merged([a, b]).reference.tolist()
+    [[3, 7]]
+    """
+
+    query: NDArray[np.int64]  # (queries,)
+    distance: NDArray[np.float64]  # (queries, k)
+    reference: NDArray[np.int64]  # (queries, k)
+
+    @classmethod
+    def of(cls, query: NDArray[np.int64], distance: NDArray[np.float64], reference: NDArray[np.int64], k: int) -> Self:
+        """The k nearest of each query; a row is what one search found, in any order, and a query may have several."""
+        queries, row = np.unique(query, return_inverse=True)
+        order = np.argsort(row, kind="stable")
+        counts = np.bincount(row, minlength=len(queries))
+        turn = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)  # a query's first row, its second …
+        width, turns = distance.shape[1], int(counts.max(initial=0))
+        distances = np.full((len(queries), max(turns, 1), max(width, k)), np.inf)
+        references = np.full(distances.shape, NO_REFERENCE, np.int64)
+        distances[row[order], turn, :width] = distance[order]
+        references[row[order], turn, :width] = reference[order]
+        return cls(queries, *_first_columns(distances, references, k))
+
+    @classmethod
+    def merged(cls, parts: Sequence[Self]) -> Self:
+        query, distance, reference = (
+            np.concatenate(columns)
+            for columns in zip(*((part.query, part.distance, part.reference) for part in parts), strict=True)
+        )
+        return cls.of(query, distance, reference, distance.shape[1])
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"query": self.query, "distance": self.distance, "reference": self.reference}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        return cls(arrays["query"], arrays["distance"], arrays["reference"])
+
+
+def _first_columns(
+    distances: NDArray[np.float64], references: NDArray[np.int64], k: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The first k by (distance, reference) of each query's rows, (queries, rows, width)."""
+    flat = (len(distances), distances.shape[1] * distances.shape[2])
+    distances, references = distances.reshape(flat), references.reshape(flat)
+    order = np.lexsort((references, distances), axis=1)
+    distances = np.take_along_axis(distances, order, axis=1)
+    references = np.take_along_axis(references, order, axis=1)
+    same = (references[:, 1:] == references[:, :-1]) & (distances[:, 1:] == distances[:, :-1])
+    if np.any(same & (references[:, 1:] != NO_REFERENCE)):
+        raise ValueError("a reference comes twice")
+    return np.ascontiguousarray(distances[:, :k]), np.ascontiguousarray(references[:, :k])

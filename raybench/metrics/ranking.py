@@ -41,6 +41,21 @@ def trec_ap(ranked: Flags) -> float:
     return float(np.mean(np.arange(1, len(ranks) + 1) / ranks))
 
 
+def found_ap(ranked: Flags) -> NDArray[np.float64]:
+    """For each row the mean of the precision at its relevant items, over those that were found; 0 where there are none.
+
+    This is TREC AP as the HBench toolbox takes it of matching and retrieval: what was not found does not count.
+
+    >>> found_ap(np.array([[True, False, True], [False, False, False]])).tolist()
+    [0.8333333333333333, 0.0]
+    """
+    found = np.cumsum(ranked, axis=1, dtype=np.int64)
+    precision = found / np.arange(1, ranked.shape[1] + 1)
+    relevant = found[:, -1] if ranked.shape[1] else np.zeros(len(ranked), np.int64)
+    average: NDArray[np.float64] = np.where(ranked, precision, 0.0).sum(axis=1) / np.maximum(relevant, 1)
+    return average
+
+
 def roc_auc(ranked: Flags) -> float:
     """The area under the ROC by trapezoids, one item a point; nan without both kinds of items.
 

@@ -184,6 +184,11 @@ class Features:
             self._vectors(shard)
         return there & (patch < self._count[image])
 
+    def whole(self, image: int) -> NDArray[Any]:
+        """All rows of one image, as a view of its mapped shard."""
+        vectors = self._vectors(image // self.images_per_shard)
+        return vectors[self._start[image] : self._start[image] + self._count[image]]
+
     def _vectors(self, shard: int) -> NDArray[Any]:
         if shard not in self._open:
             arrays = self.mapped.read(shard)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 BENCHES = {
     "classification": "tests.perf.classification",
+    "matching": "tests.perf.matching",
     "ray-overhead": "tests.perf.ray_overhead",
     "reading": "tests.perf.reading",
 }
