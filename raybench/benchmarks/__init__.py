@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from raybench.benchmarks import hbench_classification
+from raybench.benchmarks import hbench_classification, hpatches_verification
 from raybench.benchmarks.job import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
     "hbench-classification": hbench_classification.BENCHMARK,
+    "hpatches-verification": hpatches_verification.BENCHMARK,
 }

@@ -86,11 +86,11 @@ def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
     assert job.benchmarks is not None
     folder, entries = find_folder(job.benchmarks, "classification", ["*.benchmark"])
     tasks = chosen_tasks(entries, job.options.get("task"), folder)
-    lists, seen = _read(folder, [f"{task}.benchmark" for task in tasks], files.read_list_names, problems)
+    lists, seen = read_files(folder, [f"{task}.benchmark" for task in tasks], files.read_list_names, problems)
     pair_files = list(dict.fromkeys(name for names in lists.values() for name in names))
-    pairs, seen_pairs = _read(folder, [name for name in pair_files if name in entries], files.read_pairs, problems)
+    pairs, seen_pairs = read_files(folder, [name for name in pair_files if name in entries], files.read_pairs, problems)
     label_files = [f"{task}.labels" for task in tasks if f"{task}.labels" in entries]
-    labels, seen_labels = _read(folder, label_files, files.read_labels, problems)
+    labels, seen_labels = read_files(folder, label_files, files.read_labels, problems)
     for name, found in pairs.items():
         if not len(found):
             problems.add(f"{folder}/{name}.pairs: empty; expected patch_a,patch_b[,label] a line")
@@ -121,7 +121,7 @@ def read_result_files(uri: str, tasks: TaskFiles, problems: ProblemList) -> Resu
         else:
             missing = ", ".join(f"{stem}.results" for stem in stems)
             problems.add(f"{folder}: no results of task {task}; expected {missing}, or {task}.results")
-    distances, seen = _read(folder, list(dict.fromkeys(wanted)), files.read_distances, problems)
+    distances, seen = read_files(folder, list(dict.fromkeys(wanted)), files.read_distances, problems)
     return ResultFiles(folder, distances, digest_of(seen))
 
 
@@ -151,7 +151,7 @@ def build_tasks(
     return tuple(tasks), tuple(segments.values())
 
 
-def _read(
+def read_files(
     folder: str, names: Sequence[str], parse: Callable[[bytes, str], T], problems: ProblemList
 ) -> tuple[dict[str, T], dict[str, str]]:
     """The parsed files by stem and their digests by name; what is wrong with one is noted."""

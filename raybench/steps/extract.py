@@ -175,6 +175,12 @@ class Features:
                 out[run] = found[rows[run]]
         return out
 
+    def rows_of(self, image: int) -> NDArray[Any]:
+        """All rows of one image, as a view of its mapped shard."""
+        vectors = self._vectors(image // self.images_per_shard)
+        start = int(self._start[image])
+        return vectors[start : start + int(self._count[image])]
+
     def _vectors(self, shard: int) -> NDArray[Any]:
         if shard not in self._open:
             arrays = self.mapped.read(shard)
