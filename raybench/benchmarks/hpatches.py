@@ -165,23 +165,23 @@ def read_folder(job: Job, patterns: Sequence[str], problems: ProblemList) -> Tas
 
 def open_patches(
     job: Job, splits: tuple[Split, ...], needed: Mapping[str, frozenset[int]], problems: ProblemList
-) -> Patches | None:
-    """The job's source with the images that are needed, by sequence and number; what is not there is noted."""
-    found: Patches | None = None
-    with problems.noting():
-        source, descriptor = hbench.open_source(job)
-        distance = hbench.chosen_distance(job, descriptor, MASKED_DISTANCES)
-        whitening = job.options.get("post_processing") == "pcapl"
-        wanted = dict(needed)
-        if whitening:
-            _check_whitening(distance, splits, problems)
-            for name in itertools.chain.from_iterable(split.train for split in splits):
-                wanted[name] = wanted.get(name, frozenset()) | {0}
-        layout = _locate(source, wanted, problems)
-        if whitening:
-            layout = dataclasses.replace(layout, split_stride=copy_stride(len(source.keys), job.shard_size))
-        found = Patches(job, source, descriptor, distance, splits, layout)
-    return found
+) -> Patches:
+    """The job's source with the images that are needed, by sequence and number; what is not there is noted.
+
+    Raises InputError if there is no such source, or no such descriptor.
+    """
+    source, descriptor = hbench.open_source(job)
+    distance = hbench.chosen_distance(job, descriptor, MASKED_DISTANCES)
+    whitening = job.options.get("post_processing") == "pcapl"
+    wanted = dict(needed)
+    if whitening:
+        _check_whitening(distance, splits, problems)
+        for name in itertools.chain.from_iterable(split.train for split in splits):
+            wanted[name] = wanted.get(name, frozenset()) | {0}
+    layout = _locate(source, wanted, problems)
+    if whitening:
+        layout = dataclasses.replace(layout, split_stride=copy_stride(len(source.keys), job.shard_size))
+    return Patches(job, source, descriptor, distance, splits, layout)
 
 
 def note_out_of_range(

@@ -93,13 +93,15 @@ def prepare(job: Job) -> Plan:
     hpatches.check_inputs(job)
     problems = ProblemList()
     folder: TaskFolder | None = None
+    patches: Patches | None = None
     seen: dict[str, str] = {}
     lists: dict[str, NumberedPairs] = {}
     with problems.noting():
         folder = hpatches.read_folder(job, FILES, problems)
         names = [pattern.format(split.name) for split in folder.splits for pattern in FILES]
         lists, seen = read_files(folder.uri, names, files.read_pairs, problems)
-    patches = hpatches.open_patches(job, folder.splits if folder else (), _needed(lists), problems)
+    with problems.noting():
+        patches = hpatches.open_patches(job, folder.splits if folder else (), _needed(lists), problems)
     if folder and patches:
         for name, pairs in lists.items():
             file = storage.join(folder.uri, f"{name}.csv")
@@ -111,10 +113,10 @@ def prepare(job: Job) -> Plan:
     problems.check()
     assert folder is not None and patches is not None
     kept, notes = _kept(job, lists)
-    rankings, pairs = _laid_out(folder, patches, kept)
+    rankings, laid_out = _laid_out(folder, patches, kept)
     notes = (*NOTES, *notes, *folder.notes, *hpatches.post_processing_notes(job))
     inputs = {"tasks": digest_of(folder.digest, seen), **patches.digests}
-    return Plan(patches, rankings, pairs, inputs, (*notes, *hpatches.limit_notes(job, "pairs of each list")))
+    return Plan(patches, rankings, laid_out, inputs, (*notes, *hpatches.limit_notes(job, "pairs of each list")))
 
 
 def _needed(lists: dict[str, NumberedPairs]) -> dict[str, frozenset[int]]:

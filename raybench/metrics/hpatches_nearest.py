@@ -31,7 +31,8 @@ def nearest(
         closeness = proposed.closeness(rows)
         best = closeness.argmax(axis=1)
         floor = closeness[np.arange(len(best)), best].astype(np.float64) - proposed.slack(rows)
-        tied = closeness >= np.nextafter(floor.astype(closeness.dtype), -np.inf, dtype=closeness.dtype)[:, None]
+        kind = closeness.dtype.type
+        tied = closeness >= np.nextafter(floor.astype(kind), kind(-np.inf))[:, None]
         open_rows = np.flatnonzero(tied.sum(axis=1) > 1)
         for row in open_rows.tolist():
             candidates = np.flatnonzero(tied[row])

@@ -54,9 +54,9 @@ class EuclideanProducts:
 
     Let u = 2^-24 and d the dimension. A float32 dot product of d + 1 terms, in any order, is off by at most
     (d + 1) u (1 + small) times the sum of its terms' sizes, which Cauchy-Schwarz bounds by |q||x| + |x|^2 / 2; rounding
-    the factors to float32 adds at most 3 u of the same. `error` has (d + 8) u for both, 1% for the `small` (d below 10^5),
-    and a term for what underflows. The float64 parts (norms, thresholds, and the row-wise routine that decides) are off
-    by far less; `_float64_error` covers them.
+    the factors to float32 adds at most 3 u of the same. `_error` has (d + 8) u for both, 1% for the `small` (d below
+    10^5), and a term for what underflows. The float64 parts (norms, thresholds, and the row-wise routine that decides)
+    are off by far less; `_float64_share` covers them.
     """
 
     def __init__(self, queries: NDArray[Any], references: NDArray[Any]) -> None:
@@ -82,9 +82,7 @@ class EuclideanProducts:
     def closeness(self, rows: slice) -> NDArray[np.float32]:
         return self._queries[rows] @ self._references.T
 
-    def bounds(
-        self, rows: slice, distances: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def bounds(self, rows: slice, distances: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         shape = (-1,) + (1,) * (distances.ndim - 1)
         squares = (distances * self._scale) ** 2
         own = self._squares[rows].reshape(shape)
@@ -94,7 +92,9 @@ class EuclideanProducts:
         return np.nextafter(low, np.float32(-np.inf)), np.nextafter(high, np.float32(np.inf))
 
     def slack(self, rows: slice) -> NDArray[np.float64]:
-        return 2.0 * self._error[rows] + 4.0 * self._float64_share * (self._squares[rows] + self._largest)
+        in_float64 = self._float64_share * (self._squares[rows] + self._largest)
+        both: NDArray[np.float64] = 2.0 * self._error[rows] + 4.0 * in_float64
+        return both
 
 
 class BitProducts:
@@ -107,9 +107,7 @@ class BitProducts:
     def closeness(self, rows: slice) -> NDArray[np.float32]:
         return self._queries[rows] @ self._references.T
 
-    def bounds(
-        self, rows: slice, distances: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def bounds(self, rows: slice, distances: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         exact = (self._queries.shape[1] - 2.0 * distances).astype(np.float32)
         return exact, exact
 
@@ -132,9 +130,7 @@ class ExactRows:
                 out[i, start : start + len(block)] = row_distances(query[None], block, "L1")
         return np.negative(out, out=out)
 
-    def bounds(
-        self, rows: slice, distances: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self, rows: slice, distances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return -distances, -distances
 
     def slack(self, rows: slice) -> NDArray[np.float64]:
