@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from raybench.benchmarks import hbench_classification, hpatches_matching, hpatches_verification
+from raybench.benchmarks import hbench_classification, hpatches_matching, hpatches_retrieval, hpatches_verification
 from raybench.benchmarks.job import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
     "hbench-classification": hbench_classification.BENCHMARK,
     "hpatches-verification": hpatches_verification.BENCHMARK,
     "hpatches-matching": hpatches_matching.BENCHMARK,
+    "hpatches-retrieval": hpatches_retrieval.BENCHMARK,
 }

@@ -48,14 +48,12 @@ def closer_counts(
         closeness = proposed.closeness(rows)
         _leave_out(closeness, groups[0][rows], groups[1])
         low, high = proposed.bounds(rows, thresholds[rows])
-        for t in range(thresholds.shape[1]):
-            closer = _packed(closeness > high[:, t, None])
-            if low is not high:
-                undecided = _packed(closeness > low[:, t, None]) ^ closer
-                for row, column in _listed(undecided):
-                    near = row_distances(queries[rows][row], references[column], distance) < thresholds[rows][row, t]
-                    _set(closer, row[near], column[near])
-            counts[rows, t] = _counted(closer, cuts[rows])
+        closer = _above(closeness, high)
+        if (low != high).any():
+            for t, row, column in _listed(_above(closeness, low) ^ closer):
+                near = row_distances(queries[start + row], references[column], distance) < thresholds[start + row, t]
+                _set(closer, t[near], row[near], column[near])
+        counts[rows] = _counted(closer, cuts[rows])
     return counts
 
 
@@ -66,34 +64,42 @@ def _leave_out(closeness: NDArray[Any], own: NDArray[np.int32], groups: NDArray[
         closeness[start:stop, np.flatnonzero(groups == own[start])] = -np.inf
 
 
-def _packed(flags: NDArray[np.bool_]) -> Words:
-    """Flags as bits of 64-bit words, with a word of zeros at the end."""
-    packed = np.zeros((len(flags), (flags.shape[1] // WORD + 1) * 8), np.uint8)
-    octets = np.packbits(flags, axis=1, bitorder="little")
-    packed[:, : octets.shape[1]] = octets
-    return packed.view("<u8")
+def _above(closeness: NDArray[Any], bounds: NDArray[Any]) -> Words:
+    """(bounds, rows, words): where closeness (rows, columns) is above bounds (rows, bounds), as bits of 64-bit words.
+
+    Behind the columns there is at least one bit of zero, so that a cut at their end has a word.
+    """
+    rows, columns = closeness.shape
+    words = columns // WORD + 1
+    flags = np.zeros((rows, words * WORD), np.bool_)
+    packed = np.empty((bounds.shape[1], rows, words), "<u8")
+    for t in range(bounds.shape[1]):
+        np.greater(closeness, bounds[:, t, None], out=flags[:, :columns])
+        packed[t] = np.packbits(flags.reshape(-1), bitorder="little").view("<u8").reshape(rows, words)
+    return packed
 
 
-def _listed(flags: Words) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows and columns of the set bits, some thousands at once."""
-    rows, words = np.nonzero(flags)
-    for start in range(0, len(rows), ROWS_AT_ONCE // WORD):
-        some = slice(start, start + ROWS_AT_ONCE // WORD)
-        octets = np.ascontiguousarray(flags[rows[some], words[some]]).view(np.uint8).reshape(-1, 8)
+def _listed(flags: Words) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """Bound, row and column of the set bits, some thousands at once."""
+    where = np.nonzero(flags)
+    for start in range(0, len(where[0]), ROWS_AT_ONCE // WORD):
+        bound, row, word = (axis[start : start + ROWS_AT_ONCE // WORD] for axis in where)
+        octets = flags[bound, row, word].view(np.uint8).reshape(-1, 8)
         which, bit = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
-        yield rows[some][which], words[some][which] * WORD + bit
+        yield bound[which], row[which], word[which] * WORD + bit
 
 
-def _set(flags: Words, row: NDArray[np.int64], column: NDArray[np.int64]) -> None:
+def _set(flags: Words, bound: NDArray[np.int64], row: NDArray[np.int64], column: NDArray[np.int64]) -> None:
     bits = np.left_shift(np.uint64(1), (column % WORD).astype(np.uint64))
-    np.bitwise_or.at(flags, (row, column // WORD), bits)
+    np.bitwise_or.at(flags, (bound, row, column // WORD), bits)
 
 
 def _counted(flags: Words, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(rows, cuts): set bits of each row before each cut."""
-    before = np.zeros((len(flags), flags.shape[1] + 1), np.int64)
-    np.cumsum(np.bitwise_count(flags), axis=1, out=before[:, 1:])
-    word = cuts // WORD
+    """(rows, bounds, cuts): set bits of each row before each cut."""
+    bounds, rows, words = flags.shape
+    before = np.zeros((bounds, rows, words + 1), np.int64)
+    np.cumsum(np.bitwise_count(flags), axis=2, out=before[:, :, 1:])
+    row, word = np.arange(rows)[:, None], cuts // WORD
     mask = np.left_shift(np.uint64(1), (cuts % WORD).astype(np.uint64)) - np.uint64(1)
-    partial = np.take_along_axis(flags, word, axis=1) & mask
-    return np.take_along_axis(before, word, axis=1) + np.bitwise_count(partial)
+    counts: NDArray[np.int64] = before[:, row, word] + np.bitwise_count(flags[:, row, word] & mask)
+    return counts.swapaxes(0, 1)
