@@ -120,6 +120,18 @@ def test_tables_are_byte_equal_for_every_shard_size_and_executor(raybench, tmp_p
     assert len(tables) == 1
 
 
+def test_retrieval_is_byte_equal_for_every_tile(raybench, tmp_path, monkeypatch):
+    tables = set()
+    for references, queries in ((None, None), (10, 3), (64, 5), (1, 14)):
+        if references:
+            monkeypatch.setattr("raybench.steps.closer.REFERENCES_PER_TILE", references)
+            monkeypatch.setattr("raybench.steps.closer.QUERIES_PER_TILE", queries)
+        out = tmp_path / str(references)
+        run(raybench, "retrieval", out, *INLINE)
+        tables.add(((out / "hpatches_retrieval.csv").read_bytes(), (out / "tables/per_query.parquet").read_bytes()))
+    assert len(tables) == 1
+
+
 def packed_bits(task, folder):
     """The golden descriptors cut to signs, eight to a byte, and the same one a value."""
     for file in features_of(task).glob("*/*.csv"):
