@@ -71,6 +71,7 @@ class VectorFiles:
     keys: tuple[str, ...]
     digest: str
     lines: tuple[int, ...]
+    widths: tuple[int, ...]
 
     suffix = ".csv"
 
@@ -79,14 +80,15 @@ class VectorFiles:
         """List and hash the folder; the digest is of contents, so a re-extracted descriptor is never stale."""
         entries = _listed(root, cls.suffix, "descriptor files SEQ/IM.csv")
 
-        def look(entry: storage.Entry) -> tuple[str, int]:
+        def look(entry: storage.Entry) -> tuple[str, int, int]:
             data = storage.read_mapped(storage.join(root, entry.name))
             content = bytes(data)
-            return digest_of_bytes(data), hbench.count_lines(content)
+            return digest_of_bytes(data), hbench.count_lines(content), hbench.count_values(content)
 
         looks = storage.in_parallel(look, entries)
         keys = tuple(_key(entry, cls.suffix) for entry in entries)
-        return cls(root, keys, digest_of("vectors", list(zip(keys, looks, strict=True))), tuple(n for _, n in looks))
+        digest = digest_of("vectors", [(key, look[:2]) for key, look in zip(keys, looks, strict=True)])
+        return cls(root, keys, digest, tuple(n for _, n, _ in looks), tuple(width for *_, width in looks))
 
     def uri(self, item: int) -> str:
         return storage.join(self.root, self.keys[item] + self.suffix)

@@ -24,7 +24,7 @@ from raybench.errors import ConfigError, DataError, ProblemList, nearest
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import Split
 from raybench.metrics.distances import MASKED_DISTANCES
-from raybench.sources import Source, items_of
+from raybench.sources import Source, VectorFiles, items_of
 from raybench.steps.extract import Features
 from raybench.steps.whiten import copy_stride, whitened
 
@@ -239,6 +239,18 @@ def _check_whitening(distance: str, splits: tuple[Split, ...], problems: Problem
             )
 
 
+def _check_dimensions(source: Source, items: Sequence[int], problems: ProblemList) -> None:
+    """Note the files on disk that have another dimension than the first."""
+    if isinstance(source, VectorFiles) and items:
+        first = items[0]
+        for item in items:
+            if source.widths[item] != source.widths[first]:
+                problems.add(
+                    f"{source.uri(item)}: dimension {source.widths[item]}, but {source.keys[first]} has "
+                    f"{source.widths[first]}; all must be the same"
+                )
+
+
 def _locate(source: Source, needed: Mapping[str, frozenset[int]], problems: ProblemList) -> Layout:
     """Items and patch counts of the needed images; within a sequence all must have the same number of patches."""
     place = {name: i for i, name in enumerate(sorted(needed))}
@@ -250,6 +262,7 @@ def _locate(source: Source, needed: Mapping[str, frozenset[int]], problems: Prob
     }
     found = items_of(source, dict.fromkeys(keys.values()), problems)
     counts = source.counts(found.values(), problems)
+    _check_dimensions(source, sorted(counts), problems)
     items = np.full((len(place), len(LEVELS), len(NUMBERS)), -1, np.int32)
     patches = np.full((len(place), len(NUMBERS)), np.iinfo(np.int32).max, np.int64)
     first: dict[int, str] = {}

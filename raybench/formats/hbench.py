@@ -78,14 +78,17 @@ def read_descriptors(data: bytes, name: str) -> NDArray[np.float64]:
     """A CSV of descriptors, one a line, (n, dim); the delimiter is found from the first line."""
     if not data.strip():
         raise DataError(f"{name}: empty; expected one descriptor a line")
-    first = _first_line(data).decode("utf-8", "replace").strip()
-    delimiter = next((candidate for candidate in DELIMITERS if candidate in first), ",")
-    width = len(first.split(delimiter))
+    delimiter, width = _delimited(data)
     columns = _columns(data, delimiter, {str(i): pa.float64() for i in range(width)})
     if columns is None:
         rows = [_numbers(line, number, delimiter, width, name) for number, line in _lines(data.rstrip())]
         return np.array(rows, np.float64).reshape(-1, width)
     return np.stack([column.to_numpy() for column in columns], axis=1)
+
+
+def count_values(data: bytes) -> int:
+    """Values in the first line of a CSV of descriptors."""
+    return _delimited(data)[1]
 
 
 def count_lines(data: bytes) -> int:
@@ -185,6 +188,13 @@ def _columns(
         return _columns(trimmed, delimiter, types, dictionary) if trimmed != data else None
     columns: list[pa.ChunkedArray] = table.columns
     return [c.dictionary_encode() if dictionary and c.type == pa.string() else c for c in columns]
+
+
+def _delimited(data: bytes) -> tuple[str, int]:
+    """The delimiter of a CSV of descriptors and the number of values, both from its first line."""
+    first = _first_line(data).decode("utf-8", "replace").strip()
+    delimiter = next((candidate for candidate in DELIMITERS if candidate in first), ",")
+    return delimiter, len(first.split(delimiter))
 
 
 def _first_line(data: bytes) -> bytes:

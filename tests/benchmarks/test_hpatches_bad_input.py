@@ -111,6 +111,13 @@ def test_an_image_with_too_few_patches_is_named(call, data, task):
     assert any(str(file) in line and "patches, but v_barn/" in line for line in said.errors)
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_a_file_of_another_dimension_is_named(call, data, task):
+    file = data / "descriptors/block20/v_barn/t2.csv"
+    spoil(file, lambda text: "".join(line.rpartition(",")[0] + "\n" for line in text.splitlines()))
+    only_line(call(task), file, "dimension 19", "has 20")
+
+
 def test_whitening_without_a_train_part_names_the_split(call, data):
     splits = data / "tasks/splits/splits.json"
     spoil(splits, lambda text: json.dumps({"mini": {**json.loads(text)["mini"], "train": []}}))
