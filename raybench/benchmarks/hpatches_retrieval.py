@@ -140,7 +140,7 @@ def _laid_out(patches: hpatches.Patches, lists: dict[str, ReferencePatches]) -> 
         group, own = (patches.layout.of(listed.sequences)[listed.sequence] for listed in (distractors, queries))
         references = Patches(images[group, 0, 0], distractors.patch, group)
         asked = Patches(images[own, 0, 0], queries.patch, own)
-        tasks.append(Task(split.name, queries, Search(asked, references, _cuts(own, group), first)))
+        tasks.append(Task(split.name, queries, Search(asked, references, cuts_of_pools(own, group), first)))
         views = images[own, :, 1:].reshape(len(queries), -1)  # (queries, levels x numbers)
         one = (asked.image, asked.patch)
         repeated = [np.repeat(values, views.shape[1]) for values in one]
@@ -149,7 +149,7 @@ def _laid_out(patches: hpatches.Patches, lists: dict[str, ReferencePatches]) -> 
     return tuple(tasks), Pairs(*(np.concatenate(column) for column in zip(*pairs, strict=True)))
 
 
-def _cuts(own: NDArray[np.int32], distractors: NDArray[np.int32]) -> NDArray[np.int64]:
+def cuts_of_pools(own: NDArray[np.int32], distractors: NDArray[np.int32]) -> NDArray[np.int64]:
     """(queries, pools): how far down the list of distractors the pool of each query reaches."""
     cuts = np.empty((len(own), len(POOLS)), np.int64)
     for sequence in np.unique(own):
