@@ -20,7 +20,7 @@ import yaml
 
 from raybench import __version__, storage
 from raybench.benchmarks import BENCHMARKS
-from raybench.benchmarks.job import Benchmark, Job
+from raybench.benchmarks.job import Benchmark, Job, Option
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.engine.manifest import read_manifest
 from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
@@ -35,6 +35,7 @@ POSITIVE = click.IntRange(min=1)
 INPUTS = {
     "data": "folder (any URI) of the data set in its published layout",
     "benchmarks": "folder that holds the .benchmark files, or a parent of one such folder",
+    "tasks": "folder that holds the split CSVs; splits.json is there or in splits/",
     "descriptor": "built-in name, module:Class of your own, or torchscript:URI",
     "descriptor-args": "JSON object with arguments for the constructor of your module:Class",
     "features": "folder of descriptors on disk: SEQ/IM.csv, .npy, .parquet or .h5",
@@ -123,23 +124,31 @@ def _config(ctx: click.Context, _: click.Parameter, file: str | None) -> None:
         name = str(key).replace("-", "_")
         if name not in known or name in ("config", "help", "debug"):
             raise ConfigError(f"--config {file}: unknown key {key}{nearest(name, known)}")
-        if isinstance(values[key], list):
+        if isinstance(values[key], list) and not known[name].multiple:
             raise ConfigError(f"--config {file}: {key} is a list; expected one value")
-    ctx.default_map = {str(key).replace("-", "_"): _plain(value) for key, value in values.items()}
+    given = {str(key).replace("-", "_"): value for key, value in values.items()}
+    ctx.default_map = {name: _plain(value, known[name]) for name, value in given.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, parameter: click.Parameter) -> Any:
+    if parameter.multiple and not isinstance(value, list):
+        return [value]
     return json.dumps(value) if isinstance(value, dict) else value
 
 
 def _input_options(benchmark: Benchmark) -> list[click.Option]:
     metavars = {"descriptor": "SPEC", "descriptor-args": "JSON"}
     options = [
-        click.Option([f"--{name}"], help=text, metavar=metavars.get(name, "URI")) for name, text in INPUTS.items()
+        click.Option([f"--{name}"], help=INPUTS[name], metavar=metavars.get(name, "URI")) for name in benchmark.inputs
     ]
     for option in benchmark.options:
         kind: Any = click.Choice(option.choices) if option.choices else option.kind
-        options.append(click.Option([f"--{option.name}"], type=kind, default=option.default, help=option.help))
+        names = [f"--{option.name}"]
+        if option.kind is bool:
+            options.append(click.Option(names, is_flag=True, help=option.help))
+        else:
+            several, default = option.is_list, option.default
+            options.append(click.Option(names, type=kind, default=default, multiple=several, help=option.help))
     return options
 
 
@@ -186,7 +195,7 @@ def _common_options(out_required: bool) -> list[click.Option]:
 
 
 def _job(benchmark: Benchmark, given: dict[str, Any]) -> tuple[Job, Settings]:
-    uris = ("data", "benchmarks", "features", "results", "out", "store")
+    uris = ("data", "benchmarks", "tasks", "features", "results", "out", "store")
     values: dict[str, Any] = {
         key: storage.checked(value) if key in uris and value else value for key, value in given.items()
     }
@@ -210,10 +219,14 @@ def _job(benchmark: Benchmark, given: dict[str, Any]) -> tuple[Job, Settings]:
     if not settings.keep_stages and store != own_store:
         raise ConfigError("--keep-stages no: the store is shared (--store), other runs may need its stages")
     values["skip_bad_input"] = values.pop("on_bad_input") == "skip"
-    options = {option.key: values.pop(option.key) for option in benchmark.options}
+    options = {option.key: _option_value(option, values.pop(option.key)) for option in benchmark.options}
     arguments = _json_object(values.pop("descriptor_args"))
     job = Job(benchmark.name, out=out, store=store, descriptor_args=arguments, options=options, **values)
     return job, settings
+
+
+def _option_value(option: Option, value: Any) -> Any:
+    return (",".join(map(str, value)) or None) if option.is_list else value
 
 
 def _json_object(text: str | None) -> dict[str, Any]:

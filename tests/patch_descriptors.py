@@ -100,3 +100,21 @@ class Unnamed(Block4):
     @property
     def name(self):
         return "unnamed"
+
+
+class Block20:
+    """The golden descriptor of the 2017 protocol: 4x5 block sums, mean taken off, over the deviation, four decimals."""
+
+    name = "block20"
+
+    def prepare(self, patches):
+        return patches
+
+    def describe(self, patches):
+        rows, cols = 4, 5
+        height, width = patches.shape[1] // rows, patches.shape[2] // cols
+        cut = patches[:, : rows * height, : cols * width].astype(np.int64)
+        sums = cut.reshape(len(cut), rows, height, cols, width).sum((2, 4)).reshape(len(cut), -1)
+        centred = rows * cols * sums - sums.sum(1, keepdims=True)
+        std = np.sqrt((centred * centred).sum(1, keepdims=True) / float(rows * cols))
+        return np.round(centred / np.maximum(std, 1.0), 4)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from raybench.benchmarks import hbench_classification, hbench_matching, hbench_retrieval
+from raybench.benchmarks import (
+    hbench_classification,
+    hbench_matching,
+    hbench_retrieval,
+    hpatches_matching,
+    hpatches_retrieval,
+    hpatches_verification,
+)
 from raybench.benchmarks.job import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
     "hbench-classification": hbench_classification.BENCHMARK,
     "hbench-matching": hbench_matching.BENCHMARK,
     "hbench-retrieval": hbench_retrieval.BENCHMARK,
+    "hpatches-verification": hpatches_verification.BENCHMARK,
+    "hpatches-matching": hpatches_matching.BENCHMARK,
+    "hpatches-retrieval": hpatches_retrieval.BENCHMARK,
 }

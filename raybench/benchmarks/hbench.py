@@ -111,12 +111,12 @@ def open_source(job: Job) -> tuple[Source, DescriptorSpec | None]:
     return Strips.scan(job.data, by_content=job.verify_inputs), spec
 
 
-def chosen_distance(job: Job, descriptor: DescriptorSpec | None) -> str:
+def chosen_distance(job: Job, descriptor: DescriptorSpec | None, known: tuple[str, ...] = DISTANCES) -> str:
     """`--distance`, else the descriptor's own, else L2. Binary descriptors go with hamming and nothing else."""
     asked: str | None = job.options.get("distance")
     own = descriptor.distance if descriptor else None
-    if own is not None and own not in DISTANCES:
-        raise ConfigError(f"descriptor {job.descriptor}: its distance {own!r} is none of {', '.join(DISTANCES)}")
+    if own is not None and own not in known:
+        raise ConfigError(f"descriptor {job.descriptor}: its distance {own!r} is none of {', '.join(known)}")
     if asked and own and (asked == "hamming") != (own == "hamming"):
         raise ConfigError(f"--distance {asked}: descriptor {job.descriptor} is compared by {own}")
     return asked or own or "L2"

@@ -19,6 +19,7 @@ class Option:
     default: Any = None
     choices: tuple[str, ...] = ()
     kind: type = str
+    is_list: bool = False  # may be given several times or with commas; the job has the values joined by commas
 
     @property
     def key(self) -> str:
@@ -34,6 +35,7 @@ class Job:
     store: str = ""
     data: str | None = None
     benchmarks: str | None = None
+    tasks: str | None = None
     descriptor: str | None = None
     descriptor_args: dict[str, Any] = field(default_factory=dict)
     features: str | None = None
@@ -83,6 +85,7 @@ class Benchmark:
     options: tuple[Option, ...]
     prepare: Callable[[Job], Plan]
     fractions: frozenset[str]
+    inputs: tuple[str, ...] = ("data", "benchmarks", "descriptor", "descriptor-args", "features", "results")
 
     @property
     def main_file(self) -> str:

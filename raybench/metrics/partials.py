@@ -110,3 +110,38 @@ def _first_columns(
     if np.any(same & (references[:, 1:] != NO_REFERENCE)):
         raise ValueError("a reference comes twice")
     return np.ascontiguousarray(distances[:, :k]), np.ascontiguousarray(references[:, :k])
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Integer counts by item; merging adds those of one item. `index` rises strictly.
+
+    >>> Counts.merged([Counts.of(np.array([2, 0]), np.array([5, 1])), Counts.of(np.array([2]), np.array([1]))]).values
+    array([1, 6])
+    """
+
+    index: NDArray[np.int64]
+    values: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, index: NDArray[np.int64], values: NDArray[np.int64]) -> Self:
+        """Counts from items in any order; `values` are (items, …)."""
+        items, place = np.unique(index, return_inverse=True)
+        summed = np.zeros((len(items), *values.shape[1:]), np.int64)
+        np.add.at(summed, place, values)
+        return cls(items, summed)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Self]) -> Self:
+        items = np.unique(np.concatenate([part.index for part in parts]))
+        summed = np.zeros((len(items), *parts[0].values.shape[1:]), np.int64)
+        for part in parts:  # within a part no item comes twice, so that plain indexing adds
+            summed[np.searchsorted(items, part.index)] += part.values
+        return cls(items, summed)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"index": self.index, "values": self.values}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        return cls(arrays["index"], arrays["values"])

@@ -1,7 +1,8 @@
 """Rankings: average precision, ROC and precision-recall points of items in a given order.
 
-Follows the TREC definition of AP as VLFeat's `vl_pr` and the HBench toolbox compute it. Callers bring items in
-rank order (see `by_distance`), so the tie rule is theirs and is named there. Counts are integers to the end.
+`trec_ap` follows the TREC definition as VLFeat's `vl_pr` and the HBench toolbox compute it, `trapezoid_ap` the 2017
+HPatches toolbox. Callers bring items in rank order (see `by_distance`, `negatives_first`), so the tie rule is theirs
+and is named there. Counts are integers to the end.
 """
 
 from __future__ import annotations
@@ -25,6 +26,19 @@ def by_distance(distances: NDArray[np.float64], relevant: Flags) -> Flags:
     if np.any(before < np.searchsorted(others, found, side="right")):
         return relevant[np.argsort(distances, kind="stable")]  # only ties between the two kinds need the file's order
     ranked = np.zeros(len(distances), np.bool_)
+    ranked[np.arange(len(found)) + before] = True
+    return ranked
+
+
+def negatives_first(positives: NDArray[np.float64], negatives: NDArray[np.float64]) -> Flags:
+    """Relevance in order of rising distance of negatives followed by positives: at equal distance negatives lead.
+
+    >>> negatives_first(np.array([1.0, 0.0]), np.array([1.0, 2.0])).tolist()
+    [True, False, True, False]
+    """
+    found = np.sort(positives)
+    before = np.searchsorted(np.sort(negatives), found, side="right")
+    ranked = np.zeros(len(positives) + len(negatives), np.bool_)
     ranked[np.arange(len(found)) + before] = True
     return ranked
 
@@ -54,6 +68,32 @@ def found_ap(ranked: Flags) -> NDArray[np.float64]:
     relevant = found[:, -1] if ranked.shape[1] else np.zeros(len(ranked), np.int64)
     average: NDArray[np.float64] = np.where(ranked, precision, 0.0).sum(axis=1) / np.maximum(relevant, 1)
     return average
+
+
+def trapezoid_ap(ranked: Flags, positives: int | None = None) -> float:
+    """The area under the precision-recall points by trapezoids, from recall 0 and precision 1; nan without positives.
+
+    A point after each item, up to the last. `positives` divides recall (default: the relevant items that are there).
+
+    >>> trapezoid_ap(np.array([True, False, True]))  # ((1 + 1) / 2 + (1/2 + 2/3) / 2) / 2
+    0.7916666666666666
+    """
+    ranks = np.flatnonzero(ranked) + 1
+    count = len(ranks) if positives is None else positives
+    return float(trapezoid_ap_of_ranks(ranks, count)) if count else float("nan")
+
+
+def trapezoid_ap_of_ranks(ranks: NDArray[np.int64], positives: int) -> NDArray[np.float64]:
+    """`trapezoid_ap` from the ranks (from 1, rising along the last axis) of the relevant items alone.
+
+    Recall rises at relevant items only, so only their trapezoids have an area. The toolbox takes 1e-10 for a precision
+    of 0, which raises its figures by at most 5e-11 / positives.
+    """
+    found = np.arange(1, ranks.shape[-1] + 1)
+    here = found / ranks
+    before = np.where(ranks > 1, (found - 1) / np.maximum(ranks - 1, 1), 1.0)
+    areas: NDArray[np.float64] = ((here + before) / 2.0).sum(axis=-1) / positives
+    return areas
 
 
 def roc_auc(ranked: Flags) -> float:

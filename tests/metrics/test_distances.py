@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import distance as scipy_distance
 
+from raybench.errors import DataError
 from raybench.metrics.distances import DISTANCES, row_distances
 
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
@@ -105,3 +106,14 @@ def test_long_rows_are_independent_of_the_cut_too(distance, dimension):
 def test_rows_of_different_dimensions_are_refused():
     with pytest.raises(ValueError, match="can't be compared"):
         row_distances(np.zeros((3, 1)), np.zeros((3, 4)), "L2")
+
+
+def test_masked_l1_takes_each_value_times_its_own_mask():
+    a = np.array([[5.0, 7.0, 2.0, 1.0, 0.0, 1.0]])  # values 5, 7, 2 under the mask 1, 0, 1
+    b = np.array([[1.0, 3.0, 4.0, 1.0, 1.0, 0.0]])  # values 1, 3, 4 under the mask 1, 1, 0
+    assert row_distances(a, b, "masked_L1").tolist() == [4.0 + 3.0 + 2.0]
+
+
+def test_masked_l1_needs_a_mask_value_for_each_value():
+    with pytest.raises(DataError, match="dimension 3"):
+        row_distances(np.zeros((1, 3)), np.zeros((1, 3)), "masked_L1")

@@ -1,11 +1,11 @@
-"""Rows merge to the same bytes however the items are cut and in whatever order the parts arrive."""
+"""Partials merge to the same bytes however the items are cut and in whatever order the parts arrive."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raybench.metrics.partials import Rows
+from raybench.metrics.partials import Counts, Rows
 
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
@@ -82,3 +82,36 @@ def test_an_item_twice_in_one_part_is_an_error():
 def test_an_item_in_two_parts_is_an_error():
     with pytest.raises(ValueError, match="twice"):
         merged(rows_of({1: 0.0, 2: 0.0}), rows_of({2: 0.0}))
+
+
+@st.composite
+def counts_in_any_order(draw) -> tuple[Counts, list[Counts]]:
+    """Counts of items that may come several times, as one and in parts."""
+    items = draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(0, 2**40)), max_size=40))
+    index, owner, value = np.array(items, np.int64).reshape(-1, 3).T
+    values = np.stack([value, value + 1], axis=1)
+    parts = [Counts.of(index[owner == part], values[owner == part]) for part in range(5)]
+    return Counts.of(index, values), draw(st.permutations(parts))
+
+
+@quick
+@given(counts_in_any_order())
+def test_counts_are_independent_of_cutting_and_arrival_order(drawn):
+    whole, parts = drawn
+    assert content(Counts.merged(parts)) == content(whole)
+    first, *others = parts
+    assert content(Counts.merged([first, Counts.merged(others)])) == content(whole)
+
+
+@quick
+@given(counts_in_any_order())
+def test_counts_from_their_arrays_are_the_same_counts(drawn):
+    whole, _ = drawn
+    assert content(Counts.from_arrays(whole.to_arrays())) == content(whole)
+
+
+def test_counts_of_one_item_are_added():
+    summed = Counts.merged(
+        [Counts.of(np.array([3, 1, 3]), np.array([1, 2, 4])), Counts.of(np.array([1]), np.array([5]))]
+    )
+    assert (summed.index.tolist(), summed.values.tolist()) == ([1, 3], [7, 5])

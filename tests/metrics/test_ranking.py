@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raybench.metrics.ranking import balanced, by_distance, curve, roc_auc, trec_ap
+from raybench.metrics.ranking import (
+    balanced,
+    by_distance,
+    curve,
+    negatives_first,
+    roc_auc,
+    trapezoid_ap,
+    trec_ap,
+)
 
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
@@ -163,3 +171,53 @@ def test_a_thinned_curve_is_spread_evenly_by_rank():
 def test_the_curve_of_nothing_is_the_point_before_the_first_item():
     points = curve(flags(""))
     assert (points.rank.tolist(), points.recall.tolist(), points.precision.tolist()) == ([0], [0.0], [1.0])
+
+
+def slow_trapezoid_ap(ranked: list[bool], positives: int) -> float:
+    """Points after each item from recall 0 and precision 1 on, and the trapezoids between them."""
+    found, area, recall, precision = 0, 0.0, 0.0, 1.0
+    for rank, relevant in enumerate(ranked, 1):
+        found += relevant
+        here = found / positives
+        area += (here - recall) * (precision + found / rank) / 2
+        recall, precision = here, found / rank
+    return area
+
+
+@pytest.mark.parametrize(
+    ("ranked", "positives", "ap"),
+    [
+        ("++--", 2, 1.0),
+        ("---+", 1, (0 / 3 + 1 / 4) / 2),
+        ("--++", 2, ((0 + 1 / 3) / 2 + (1 / 3 + 2 / 4) / 2) / 2),
+        ("+-", 4, 1 / 4),
+        ("--", 2, 0.0),
+    ],
+    ids=["perfect", "one relevant last", "worst", "one of four found", "none found"],
+)
+def test_a_hand_worked_ranking_has_the_trapezoid_ap_from_paper(ranked, positives, ap):
+    assert trapezoid_ap(flags(ranked), positives) == pytest.approx(ap, rel=1e-15)
+
+
+@quick
+@given(rankings, st.integers(0, 5))
+def test_trapezoid_ap_follows_its_definition(ranked, missing):
+    positives = sum(ranked) + missing
+    if positives:
+        expected = slow_trapezoid_ap(ranked, positives)
+        assert trapezoid_ap(np.array(ranked, bool), positives) == pytest.approx(expected, abs=1e-12)
+
+
+def test_trapezoid_ap_without_positives_is_undefined():
+    assert math.isnan(trapezoid_ap(flags("--")))
+
+
+tied = st.lists(st.integers(0, 5).map(float), max_size=20).map(np.array)
+
+
+@quick
+@given(tied, tied)
+def test_negatives_lead_among_equal_distances_as_in_a_stable_sort(positives, negatives):
+    labels = np.arange(len(negatives) + len(positives)) >= len(negatives)
+    order = np.argsort(np.concatenate([negatives, positives]), kind="stable")
+    assert negatives_first(positives, negatives).tolist() == labels[order].tolist()

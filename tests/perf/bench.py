@@ -16,6 +16,9 @@ BENCHES = {
     "matching": "tests.perf.matching",
     "ray-overhead": "tests.perf.ray_overhead",
     "reading": "tests.perf.reading",
+    "verification": "tests.perf.verification",
+    "hpatches-matching": "tests.perf.hpatches_matching",
+    "hpatches-retrieval": "tests.perf.hpatches_retrieval",
 }
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 

@@ -34,6 +34,22 @@ class Figure:
         )
 
 
+@dataclass(frozen=True)
+class Memory:
+    """One line of the bench on the peak resident size of a process."""
+
+    what: str
+    peak_bytes: int
+    most_bytes: float
+
+    def line(self) -> str:
+        """The figure as a line of text: what, peak, target, verdict."""
+        verdict = "ok" if self.peak_bytes < self.most_bytes else "MISSED"
+        return (
+            f"{self.what:<40} peak {self.peak_bytes / 1e6:,.0f} MB   target {self.most_bytes / 1e6:,.0f} MB  {verdict}"
+        )
+
+
 def cpu_seconds_of(action: Callable[[], object]) -> float:
     """CPU seconds of one call in this process, all its threads together.
 

@@ -1,0 +1,89 @@
+"""hpatches-retrieval of 2,000 queries, 20,000 distractors, 3 levels, 7 pools on one core, against sorting each list."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from raybench.benchmarks.hpatches import LEVELS
+from raybench.benchmarks.hpatches_retrieval import POOLS, VIEWS, Scores, Task
+from raybench.engine.inline import InlineExecutor
+from raybench.engine.progress import Silent
+from raybench.engine.run import Run
+from raybench.engine.stage import Mapped
+from raybench.metrics.partials import Counts, Rows
+from raybench.steps.closer import count_closer
+from raybench.steps.extract import Features
+from raybench.steps.pairs import Pairs, pair_distances
+from tests.perf import levels, published
+from tests.perf.figures import Figure, Memory, best_of_each
+
+ROUNDS = 3
+PATCHES, QUERIES, DISTRACTORS = 600, 2_000, 20_000
+SAMPLE = 40  # queries that the baseline is timed on
+TARGET = 40.0
+LARGE_PATCHES, LARGE_QUERIES = 800, 10_000  # for the peak of memory; the published split a has as many queries
+MOST_BYTES = 1.5e9
+
+
+def figures(folder: Path) -> Iterator[Figure | Memory]:
+    """From features in a store to the AP of every query; the baseline has its vectors in memory."""
+    stored = levels.features(_run(folder, "features"), PATCHES)
+    task, views = levels.retrieval(PATCHES, QUERIES, DISTRACTORS)
+    fresh = (_run(folder, f"round-{number}") for number in range(ROUNDS + 1))
+    ap = retrieve(next(fresh), stored, task, views).read(0)["ap"]
+    chosen = np.random.default_rng(1).choice(QUERIES, SAMPLE, replace=False)
+    sample = baseline_inputs(stored, task, chosen)
+    expected = published.retrieval(*sample)
+    for level, noise in enumerate(LEVELS):
+        np.testing.assert_allclose(ap[chosen, level], expected[noise], atol=1e-9)
+    ours, baseline = best_of_each(
+        lambda: retrieve(next(fresh), stored, task, views), lambda: published.retrieval(*sample), ROUNDS
+    )
+    what = f"{QUERIES:,} x {DISTRACTORS:,} x {len(LEVELS)} levels x {len(POOLS)} pools"
+    note = f"mean AP {ap.mean():.3f}; distances of views, counts, fold, ranks and publishing included"
+    yield Figure(what, ours, "sorted lists", baseline * QUERIES / SAMPLE, TARGET, note)
+    command = [sys.executable, "-m", "tests.perf.hpatches_retrieval", f"{folder}/large"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    yield Memory(f"{LARGE_QUERIES:,} x {DISTRACTORS:,}, a process", int(said), MOST_BYTES)
+
+
+def retrieve(run: Run, stored: Features, task: Task, views: Pairs) -> Mapped:
+    """Scores of one split, with features that nobody has opened yet."""
+    features = Features(stored.mapped, stored.root, stored.images, stored.images_per_shard)
+    near = run.fold(pair_distances(run, features, views, "L2", None), Rows)
+    closer = run.fold(count_closer(run, features, near, [task.search], "L2"), Counts)
+    return run.map(Scores(near, closer, (task,)), 1, 1)
+
+
+def baseline_inputs(stored: Features, task: Task, chosen: np.ndarray) -> tuple[object, ...]:
+    """Vectors of the chosen queries, of their views by level, of all distractors, and which of these may be used."""
+    asked, others = task.search.queries, task.search.references
+    rows = [stored.rows_of(image)[patch] for image, patch in zip(asked.image[chosen], asked.patch[chosen], strict=True)]
+    far = np.stack([stored.rows_of(i)[p] for i, p in zip(others.image.tolist(), others.patch.tolist(), strict=True)])
+    views = {
+        noise: np.stack(
+            [
+                [stored.rows_of(int(image) + 1 + VIEWS * level + i)[patch] for i in range(VIEWS)]
+                for image, patch in zip(asked.image[chosen], asked.patch[chosen], strict=True)
+            ]
+        )
+        for level, noise in enumerate(LEVELS)
+    }
+    return np.stack(rows), views, far, asked.group[chosen][:, None] != others.group
+
+
+def _run(folder: Path | str, name: str) -> Run:
+    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Silent()), Silent())
+
+
+if __name__ == "__main__":
+    place = sys.argv[1]
+    large, pairs = levels.retrieval(LARGE_PATCHES, LARGE_QUERIES, DISTRACTORS)
+    retrieve(_run(place, "run"), levels.features(_run(place, "features"), LARGE_PATCHES), large, pairs)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024)
