@@ -196,7 +196,9 @@ def test_lists_are_those_of_a_full_distance_matrix_by_l1_and_hamming(raybench, t
     for distance in ("L1", "hamming"):  # the same for bits
         run(raybench, tmp_path / distance, *given, "--distance", distance)
         pool, *lists = (tmp_path / distance / "results/retrieval/bits/mini_hard_3s_00.results").read_text().splitlines()
-        images = {image: np.loadtxt(vectors / f"{image.replace('.', '/')}.csv", delimiter=";") for image in pool.split(",")}
+        images = {
+            image: np.loadtxt(vectors / f"{image.replace('.', '/')}.csv", delimiter=";") for image in pool.split(",")
+        }
         names = [f"{image}.{k}" for image, rows in images.items() for k in range(len(rows))]
         every = np.concatenate(list(images.values()))
         for line in lists:
