@@ -26,6 +26,7 @@ from raybench.benchmarks.hbench_image_pairs import (
     tasks_in_files,
     tasks_in_images,
 )
+from raybench.benchmarks.hbench_views import labels_of, view_table
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
@@ -86,7 +87,7 @@ class Plan:
             run.export(ResultBlocks(matches, self.tasks), written)
         per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
         table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, self._notes())
-        return Outcome(table, (per_pair,), (*curves, *written))
+        return Outcome(table, (per_pair, self._views(figures)), (*curves, *written))
 
     def _matches(self, run: Run) -> Matches:
         if self.results is not None:
@@ -98,6 +99,13 @@ class Plan:
         wanted = np.unique(np.concatenate([self.pairs.a, self.pairs.b])).tolist()
         features = hbench.features_of(run, self.job, self.source, self.descriptor, distance, wanted)
         return match_images(run, features, self.pairs, chosen_k(self.job), distance, self.job.shard_size)
+
+    def _views(self, figures: Sequence[NDArray[np.float64]]) -> Table:
+        """Means over all pairs, each once, whatever tasks they are in; the noise is that of the target image."""
+        numbers = [number for task in self.tasks for number in task.numbers]
+        images = [pair.b for task in self.tasks for pair in task.pairs]
+        once = np.unique(numbers, return_index=True)[1].tolist()
+        return view_table("pairs", COLUMNS[2:], [labels_of(images[i]) for i in once], np.concatenate(figures)[once])
 
     def _notes(self) -> tuple[str, ...]:
         limit = self.job.limit

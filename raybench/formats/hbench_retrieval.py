@@ -122,7 +122,7 @@ def _codes(lines: list[str], pool: Sequence[str], name: str) -> tuple[Codes, NDA
     places = np.array([place.get(image, NO_PATCH) for image in images.dictionary.to_pylist()] or [NO_PATCH], np.int64)
     valid = np.asarray(parsed.is_valid())
     image = np.where(valid, places[np.asarray(images.indices.fill_null(0))], NO_PATCH)
-    patch = np.asarray(pc.cast(pc.fill_null(parsed.field("patch"), "0"), pa.int64()))
+    patch = np.asarray(pc.cast(pc.if_else(parsed.is_valid(), parsed.field("patch"), "0"), pa.int64()))
     which = np.asarray(column.indices)
     bad = np.flatnonzero(image[which] < 0)
     if len(bad):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from raybench.metrics.distances import row_distances
 from raybench.metrics.proposals import Proposals, proposing
 
-TILE_CELLS = 1 << 19  # proposals at once: 2 MB of float32
+TILE_CELLS = 1 << 20  # proposals at once: 4 MB of float32
 BLOCK = 2_048  # pairs of rows decided at once: their float64 differences of 128-d stay in the cache
 GROUP = 8  # columns that are looked at together: a group whose least value is too large is passed over
 COLUMNS_PER_NEIGHBOUR = 16  # left when the k-th value is bounded; fewer would propose more, more would take longer

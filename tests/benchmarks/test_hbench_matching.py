@@ -144,6 +144,21 @@ def test_labels_say_where_a_patch_is_found(raybench, tmp_path):
     assert_golden(tmp_path / "out", "block4", ["mini_relabelled"])
 
 
+def test_views_are_means_over_pairs_by_noise_change_and_sequence(raybench, tmp_path):
+    run(raybench, tmp_path, *ENTRIES["vectors"], *INLINE)
+    pairs = table(tmp_path, "tables/per_pair.csv")
+    views = {(row["view"], row["group"]): row for row in table(tmp_path, "tables/views.csv")}
+    assert [group for view, group in views if view == "noise"] == ["easy", "hard", "tough"]
+    for key, part in (
+        (("noise", "tough"), ".t"),
+        (("change", "viewpoint"), "v_"),
+        (("sequence", "v_yard"), "v_yard"),
+    ):
+        own = [float(row["ap"]) for row in pairs if part in row["pair"]]
+        assert int(views[key]["pairs"]) == len(own)
+        assert float(views[key]["map"]) == pytest.approx(np.mean(own))
+
+
 def test_without_labels_the_truth_is_the_identity(raybench, tmp_path):
     benchmarks = shutil.copytree(DATA / "benchmarks/matching", tmp_path / "tasks")
     for file in benchmarks.glob("*.labels"):
