@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.engine.progress import Observer, Observers, progress
 from raybench.engine.run import Executor, Run
-from raybench.errors import ConfigError, DataError
+from raybench.errors import ConfigError, DataError, ProblemList
 from raybench.report.page import write_report
 from raybench.table import Table, read_csv
 
@@ -61,6 +61,24 @@ def evaluate(job: Job, settings: Settings, session: Session | None = None) -> Ev
         with open_session(job, settings) as own:
             return _perform(job, settings, asked, plan.execute, own, plan.summary)
     return _perform(job, settings, asked, plan.execute, session, plan.summary)
+
+
+def evaluate_all(jobs: Sequence[Job], settings: Settings) -> list[Evaluation]:
+    """Run jobs one after the other in one session, once all are found good; problems of all are raised together."""
+    preflight_all(jobs)
+    with open_session(jobs[0], settings) as session:
+        return [evaluate(job, settings, session) for job in jobs]
+
+
+def preflight_all(jobs: Sequence[Job]) -> list[str]:
+    """`preflight` of several jobs; their problems are raised together."""
+    problems = ProblemList()
+    found = []
+    for job in jobs:
+        with problems.noting():
+            found.append(preflight(job))
+    problems.check()
+    return found
 
 
 def preflight(job: Job) -> str:

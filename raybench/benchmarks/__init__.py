@@ -11,3 +11,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "hpatches-matching": hpatches_matching.BENCHMARK,
     "hpatches-retrieval": hpatches_retrieval.BENCHMARK,
 }
+
+# Names under which several run at once, each into its own folder below --out, over one store.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "hpatches": ("hpatches-verification", "hpatches-matching", "hpatches-retrieval"),
+}
