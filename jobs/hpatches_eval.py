@@ -1,7 +1,8 @@
 """Evaluate patch descriptors on HPatches, as a script or as a Ray job.
 
-python jobs/hpatches_eval.py [BENCHMARK] OPTIONS…    the benchmark is hbench-classification unless named;
-                                                     options are those of `raybench run BENCHMARK`.
+python jobs/hpatches_eval.py [BENCHMARK] OPTIONS…    the benchmark is hbench-classification unless named
+                                                     (`hpatches`: the three of 2017 at once); options are
+                                                     those of `raybench run BENCHMARK`.
 """
 
 import sys

@@ -19,12 +19,12 @@ import click
 import yaml
 
 from raybench import __version__, storage
-from raybench.benchmarks import BENCHMARKS
+from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.job import Benchmark, Job, Option
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.engine.manifest import read_manifest
 from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
-from raybench.evaluate import Settings, evaluate, preflight, read_tables
+from raybench.evaluate import Settings, evaluate, evaluate_all, preflight_all, read_tables
 from raybench.report.page import write_report
 from raybench.sources import Strips, VectorFiles
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
@@ -102,7 +102,8 @@ class BenchmarkGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
             raise ConfigError(
-                f"unknown benchmark {args[0]}{nearest(args[0], BENCHMARKS)}; they are {', '.join(BENCHMARKS)}"
+                f"unknown benchmark {args[0]}{nearest(args[0], BENCHMARKS)}; they are {', '.join(BENCHMARKS)}, "
+                f"and all at once {', '.join(FAMILIES)}"
             )
         return super().resolve_command(ctx, args)
 
@@ -219,6 +220,11 @@ def _job(benchmark: Benchmark, given: dict[str, Any]) -> tuple[Job, Settings]:
     if not settings.keep_stages and store != own_store:
         raise ConfigError("--keep-stages no: the store is shared (--store), other runs may need its stages")
     values["skip_bad_input"] = values.pop("on_bad_input") == "skip"
+    if values["skip_bad_input"] and not benchmark.can_skip:
+        raise ConfigError(
+            f"{benchmark.name}: --on-bad-input skip: a ranking of whole images has no figure without some of them; "
+            "mend the input"
+        )
     options = {option.key: _option_value(option, values.pop(option.key)) for option in benchmark.options}
     arguments = _json_object(values.pop("descriptor_args"))
     job = Job(benchmark.name, out=out, store=store, descriptor_args=arguments, options=options, **values)
@@ -241,36 +247,54 @@ def _json_object(text: str | None) -> dict[str, Any]:
     return value
 
 
-def _run(benchmark: Benchmark) -> Callable[..., None]:
+def _jobs(members: Sequence[Benchmark], given: dict[str, Any]) -> tuple[list[Job], Settings]:
+    """The job of a benchmark; or of each of a family, in its own folder below `--out`, over one store."""
+    if len(members) == 1:
+        job, settings = _job(members[0], given)
+        return [job], settings
+    out, jobs = given["out"] or "", []
+    own = {option.key for member in members for option in member.options}
+    for member in members:
+        left_out = own - {option.key for option in member.options}
+        values = {key: value for key, value in given.items() if key not in left_out}
+        values["store"] = given["store"] or (storage.join(out, "stages") if out else None)
+        job, settings = _job(member, {**values, "out": storage.join(out, member.name) if out else None})
+        jobs.append(job)
+    return jobs, settings
+
+
+def _run(members: Sequence[Benchmark]) -> Callable[..., None]:
     def command(**given: Any) -> None:
-        job, settings = _job(benchmark, given)
-        found = evaluate(job, settings)
-        if found.already_done:
-            click.echo(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
-        for table in found.tables[:1]:
-            click.echo(table.to_text())
-        click.echo(f"table {storage.join(found.out, found.tables[0].file_name)}\nreport {found.report}")
+        jobs, settings = _jobs(members, given)
+        for found in [evaluate(jobs[0], settings)] if len(jobs) == 1 else evaluate_all(jobs, settings):
+            if found.already_done:
+                click.echo(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
+            click.echo(found.tables[0].to_text())
+            click.echo(f"table {storage.join(found.out, found.tables[0].file_name)}\nreport {found.report}")
 
     return command
 
 
-def _check(benchmark: Benchmark) -> Callable[..., None]:
+def _check(members: Sequence[Benchmark]) -> Callable[..., None]:
     def command(**given: Any) -> None:
-        click.echo(f"good: {preflight(*_job(benchmark, given))}")
+        for found in preflight_all(*_jobs(members, given)):
+            click.echo(f"good: {found}")
 
     return command
 
 
 def _group(
-    name: str, text: str, action: Callable[[Benchmark], Callable[..., None]], out_required: bool
+    name: str, text: str, action: Callable[[Sequence[Benchmark]], Callable[..., None]], out_required: bool
 ) -> BenchmarkGroup:
     group = BenchmarkGroup(name, help=text)
-    for benchmark in BENCHMARKS.values():
-        options = [*_input_options(benchmark), *_common_options(out_required)]
-        described = f"{benchmark.summary}.\n\nNeeds {benchmark.needs}."
-        group.add_command(
-            click.Command(benchmark.name, params=list(options), callback=action(benchmark), help=described)
-        )
+    alone = {benchmark.name: (benchmark,) for benchmark in BENCHMARKS.values()}
+    families = {family: tuple(BENCHMARKS[name] for name in names) for family, names in FAMILIES.items()}
+    for command, members in (alone | families).items():
+        own = {option.name: option for member in members for option in _input_options(member)}
+        options = [*own.values(), *_common_options(out_required)]
+        summary = members[0].summary if len(members) == 1 else ", ".join(member.name for member in members)
+        described = f"{summary}.\n\nNeeds {members[0].needs}."
+        group.add_command(click.Command(command, params=list(options), callback=action(members), help=described))
     return group
 
 
@@ -286,6 +310,8 @@ def list_() -> None:
     click.echo("benchmarks")
     for benchmark in BENCHMARKS.values():
         click.echo(f"  {benchmark.name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
+    for family, names in FAMILIES.items():
+        click.echo(f"  {family:<24} at once: {', '.join(names)}")
     click.echo("\ndescriptors")
     for name, target in DESCRIPTORS.items():
         click.echo(f"  {name:<24} {target}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.engine.progress import Observer, Observers, progress
 from raybench.engine.run import Executor, Run
-from raybench.errors import ConfigError, DataError
+from raybench.errors import ConfigError, DataError, ProblemList
 from raybench.report.page import write_report
 from raybench.report.references import published
 from raybench.table import Table, read_csv
@@ -78,6 +78,24 @@ def _asked(job: Job, settings: Settings) -> tuple[Manifest, Manifest | None]:
     if there is not None and not settings.overwrite:
         refuse_other_run(there, asked, job.out)
     return asked, there
+
+
+def evaluate_all(jobs: Sequence[Job], settings: Settings) -> list[Evaluation]:
+    """Run jobs one after the other in one session, once all are found good; problems of all are raised together."""
+    preflight_all(jobs, settings)
+    with open_session(jobs[0], settings) as session:
+        return [evaluate(job, settings, session) for job in jobs]
+
+
+def preflight_all(jobs: Sequence[Job], settings: Settings) -> list[str]:
+    """`preflight` of several jobs; their problems are raised together."""
+    problems = ProblemList()
+    found = []
+    for job in jobs:
+        with problems.noting():
+            found.append(preflight(job, settings))
+    problems.check()
+    return found
 
 
 @dataclass(frozen=True)

@@ -20,3 +20,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "hpatches-matching": hpatches_matching.BENCHMARK,
     "hpatches-retrieval": hpatches_retrieval.BENCHMARK,
 }
+
+# Names under which several run at once, each into its own folder below --out, over one store.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "hbench": ("hbench-classification", "hbench-matching", "hbench-retrieval"),
+    "hpatches": ("hpatches-verification", "hpatches-matching", "hpatches-retrieval"),
+}

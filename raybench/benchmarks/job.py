@@ -85,6 +85,7 @@ class Benchmark:
     options: tuple[Option, ...]
     prepare: Callable[[Job], Plan]
     fractions: frozenset[str]
+    can_skip: bool = False  # whether a figure has a meaning without what can't be read
     inputs: tuple[str, ...] = ("data", "benchmarks", "descriptor", "descriptor-args", "features", "results")
 
     @property

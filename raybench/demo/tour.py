@@ -4,42 +4,81 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
 from raybench.demo.hpatches import make_hpatches
 from raybench.engine.manifest import Manifest, read_manifest
+from raybench.errors import ProblemList
 from raybench.evaluate import Evaluation, Settings, evaluate, open_session
 from raybench.report.page import write_report
+from raybench.sources import Strips
 from raybench.table import Table, joined
+from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
+SIZES = Sizes(positives=1_000, negatives=1_000, queries=200, distractors=800)
 
 
 def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     """The tables of the tour and the path of its page. Running it again finds everything done."""
     data = out / "data" / "hpatches"
     if not (data / "made").exists():
-        make_hpatches(data)
+        _make(data)
         (data / "made").touch()
-    jobs = {name: _classification(data, out, name) for name in PATCH_DESCRIPTORS}
+    jobs = {
+        (name, descriptor): _job(name, data, out, descriptor) for name in BENCHMARKS for descriptor in PATCH_DESCRIPTORS
+    }
     with open_session(next(iter(jobs.values())), settings) as session:
-        found = {name: evaluate(job, settings, session) for name, job in jobs.items()}
-    notes = found[PATCH_DESCRIPTORS[0]].tables[0].notes
-    named = [(name, evaluation.tables[0]) for name, evaluation in found.items()]
-    tables = [joined("hbench_classification", "descriptor", named, notes)]
+        found = {key: evaluate(job, settings, session) for key, job in jobs.items()}
+    tables = [_joined(name, found) for name in BENCHMARKS]
     page = out / "report.html"
-    summary = Manifest("demo", {"descriptor": ", ".join(PATCH_DESCRIPTORS)}, {}, {}, status="done")
+    summary = Manifest("every benchmark", {"descriptor": ", ".join(PATCH_DESCRIPTORS)}, {}, {}, status="done")
     page.write_text(write_report([(summary, tables), *map(_read, found.values())], "raybench demo"))
     return tables, page
 
 
-def _classification(data: Path, out: Path, descriptor: str) -> Job:
+def _make(data: Path) -> None:
+    make_hpatches(data)
+    strips = Strips.scan(str(data / "hpatches"))
+    counts = strips.counts(range(len(strips.keys)), ProblemList())
+    patches = by_sequence({strips.keys[item]: count for item, count in counts.items()})
+    matching = {
+        name: text for name, text in hbench_tasks(patches, SIZES, 0, "demo").items() if "classification" not in name
+    }
+    for folder, files in (("benchmarks", matching), ("tasks", hpatches_tasks(patches, SIZES, 0))):
+        for name, text in files.items():
+            path = data / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
+def _job(benchmark: str, data: Path, out: Path, descriptor: str) -> Job:
+    recent = benchmark.startswith("hpatches")
     return Job(
-        "hbench-classification",
-        out=str(out / "hbench-classification" / descriptor),
+        benchmark,
+        out=str(out / benchmark / descriptor),
         store=str(out / "store"),
         data=str(data / "hpatches"),
-        benchmarks=str(data / "benchmarks"),
+        benchmarks=None if recent else str(data / "benchmarks"),
+        tasks=str(data / "tasks") if recent else None,
         descriptor=descriptor,
+        options={"split": "full"} if recent else {},
+    )
+
+
+def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:
+    """The main tables of one benchmark below each other; of the 2017 ones the means, the rest is on the page."""
+    named = [(descriptor, found[benchmark, descriptor].tables[0]) for descriptor in PATCH_DESCRIPTORS]
+    table = joined(named[0][1].name, "descriptor", named, named[0][1].notes)
+    if "noise" not in table.columns:
+        return table
+    noise = table.columns.index("noise")
+    return Table(
+        table.name,
+        table.columns,
+        tuple(row for row in table.rows if row[noise] == "mean"),
+        table.fractions,
+        (*table.notes, "Means over e, h, t; the page has each level."),
     )
 
 

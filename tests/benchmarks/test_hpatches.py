@@ -221,6 +221,21 @@ def test_three_benchmarks_over_one_store_extract_once(raybench, tmp_path):
     assert extracted == [3, 0, 0]
 
 
+def test_all_three_run_at_once_with_the_figures_that_each_has_alone(raybench, tmp_path):
+    make_retrieval_lists(data_of("verification") / "tasks", tmp_path / "tasks")
+    given = ("--tasks", tmp_path / "tasks", "--features", features_of("verification"), *INLINE)
+    said = raybench("run", "hpatches", *given, "--out", tmp_path / "all", "--dedup-pairs")
+    assert said.code == 0, said.err
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == sorted(
+        ["stages", *(f"hpatches-{task}" for task in DESCRIPTORS)]
+    )
+    for task in DESCRIPTORS:
+        own = ("--dedup-pairs",) if task == "verification" else ()
+        run(raybench, task, tmp_path / task, *given, *own)
+        name = f"hpatches_{task}.csv"
+        assert (tmp_path / "all" / f"hpatches-{task}" / name).read_bytes() == (tmp_path / task / name).read_bytes()
+
+
 def make_retrieval_lists(tasks, target):
     """The verification lists, and a few queries and distractors beside them."""
     import shutil

@@ -147,6 +147,17 @@ def test_all_problems_are_listed_together(call, data):
     assert len(said.errors) == 3, said.err
 
 
+def test_problems_of_all_three_are_listed_together(raybench, data, tmp_path):
+    spoil(data / "tasks/verif_pos_split-mini.csv", lambda text: text + "nonsense\n")
+    spoil(data / "tasks/retr_queries_split-mini.csv", lambda text: text + "nonsense\n")
+    given = ("--tasks", data / "tasks", "--features", data / "descriptors/block20", "--out", tmp_path / "out")
+    for command in ("check", "run"):
+        said = raybench(command, "hpatches", *given, "--ray", "off")
+        assert said.code == 2
+        assert len(said.errors) == 2, said.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_splits_may_stand_in_a_config_file(raybench, data, tmp_path):
     for number, split in enumerate(("mini", "[mini]")):
         config = tmp_path / "job.yaml"
