@@ -16,6 +16,7 @@ from raybench.table import Table, joined
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
+POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
 SIZES = Sizes(positives=1_000, negatives=1_000, queries=200, distractors=800)
 
 
@@ -72,14 +73,10 @@ def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:
     table = joined(named[0][1].name, "descriptor", named, named[0][1].notes)
     if "noise" not in table.columns:
         return table
-    noise = table.columns.index("noise")
-    return Table(
-        table.name,
-        table.columns,
-        tuple(row for row in table.rows if row[noise] == "mean"),
-        table.fractions,
-        (*table.notes, "Means over e, h, t; the page has each level."),
-    )
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    shown = [row for row in rows if row["noise"] == "mean" and row.get("pool", 0) in POOLS]
+    notes = (*table.notes, "Means over e, h, t; the page has each level and pool.")
+    return Table(table.name, table.columns, tuple(tuple(row.values()) for row in shown), table.fractions, notes)
 
 
 def _read(evaluation: Evaluation) -> tuple[Manifest, tuple[Table, ...]]:
