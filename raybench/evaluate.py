@@ -11,7 +11,7 @@ from typing import Any
 
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS
-from raybench.benchmarks.job import Job, Outcome
+from raybench.benchmarks.job import Job, Outcome, Plan
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.engine.progress import Observer, Observers, progress
@@ -47,27 +47,19 @@ class Evaluation:
 
 def evaluate(job: Job, settings: Settings, session: Session | None = None) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
-    asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
-    there = _manifest_there(job.out, settings.overwrite)
-    if there is not None and not settings.overwrite:
-        refuse_other_run(there, asked, job.out)
-    plan = BENCHMARKS[job.benchmark].prepare(job)
-    asked = dataclasses.replace(asked, inputs=plan.inputs)
-    if there is not None and settings.overwrite:
-        _remove_results(there, job.out)
-    elif there is not None and there.is_done_as(asked):
-        return _found(job, there)
-    if session is None:
-        with open_session(job, settings) as own:
-            return _perform(job, settings, asked, plan.execute, own, plan.summary)
-    return _perform(job, settings, asked, plan.execute, session, plan.summary)
+    return _evaluate(_ready(job, settings), settings, session)
 
 
 def evaluate_all(jobs: Sequence[Job], settings: Settings) -> list[Evaluation]:
     """Run jobs one after the other in one session, once all are found good; problems of all are raised together."""
-    preflight_all(jobs)
+    problems = ProblemList()
+    ready = []
+    for job in jobs:
+        with problems.noting():
+            ready.append(_ready(job, settings))
+    problems.check()
     with open_session(jobs[0], settings) as session:
-        return [evaluate(job, settings, session) for job in jobs]
+        return [_evaluate(one, settings, session) for one in ready]
 
 
 def preflight_all(jobs: Sequence[Job]) -> list[str]:
@@ -87,6 +79,37 @@ def preflight(job: Job) -> str:
     if there is not None:
         refuse_other_run(there, Manifest(job.benchmark, _arguments(job), {}, {}), job.out)
     return BENCHMARKS[job.benchmark].prepare(job).summary
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A job whose inputs are good and whose output folder is free, or holds the same job."""
+
+    job: Job
+    plan: Plan
+    asked: Manifest
+    there: Manifest | None
+
+
+def _ready(job: Job, settings: Settings) -> Ready:
+    asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
+    there = _manifest_there(job.out, settings.overwrite)
+    if there is not None and not settings.overwrite:
+        refuse_other_run(there, asked, job.out)
+    plan = BENCHMARKS[job.benchmark].prepare(job)
+    return Ready(job, plan, dataclasses.replace(asked, inputs=plan.inputs), there)
+
+
+def _evaluate(ready: Ready, settings: Settings, session: Session | None) -> Evaluation:
+    job, plan = ready.job, ready.plan
+    if ready.there is not None and settings.overwrite:
+        _remove_results(ready.there, job.out)
+    elif ready.there is not None and ready.there.is_done_as(ready.asked):
+        return _found(job, ready.there)
+    if session is None:
+        with open_session(job, settings) as own:
+            return _perform(job, settings, ready.asked, plan.execute, own, plan.summary)
+    return _perform(job, settings, ready.asked, plan.execute, session, plan.summary)
 
 
 @dataclass(frozen=True)
