@@ -48,43 +48,24 @@ class Evaluation:
 
 def evaluate(job: Job, settings: Settings, session: Session | None = None) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
-    asked, there = _asked(job, settings)
-    plan = BENCHMARKS[job.benchmark].prepare(job)
-    asked = dataclasses.replace(asked, inputs=plan.inputs)
-    if there is not None and not settings.overwrite and there.is_done_as(asked):
-        return _found(job, settings, there)
-    # What is there is removed only once the run has started, and until it is done the manifest knows of it.
-    asked = dataclasses.replace(asked, files=there.files if there else [])
-    if session is None:
-        with open_session(job, settings) as own:
-            return _perform(job, settings, asked, plan, own)
-    return _perform(job, settings, asked, plan, session)
+    return _evaluate(_ready(job, settings), settings, session)
 
 
 def preflight(job: Job, settings: Settings) -> str:
     """Everything that `run` would trip over, raised at once; what was found if nothing."""
-    if job.out:
-        _asked(job, settings)
-    return BENCHMARKS[job.benchmark].prepare(job).summary
-
-
-def _asked(job: Job, settings: Settings) -> tuple[Manifest, Manifest | None]:
-    """The manifest of what is asked, and the one in the output folder, which must not be another run's."""
-    path = storage.local_path(job.out)
-    if path is not None and path.exists() and not path.is_dir():
-        raise ConfigError(f"--out {job.out}: is a file; name a folder")
-    asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
-    there = _manifest_there(job.out, settings.overwrite)
-    if there is not None and not settings.overwrite:
-        refuse_other_run(there, asked, job.out)
-    return asked, there
+    return _ready(job, settings).plan.summary
 
 
 def evaluate_all(jobs: Sequence[Job], settings: Settings) -> list[Evaluation]:
     """Run jobs one after the other in one session, once all are found good; problems of all are raised together."""
-    preflight_all(jobs, settings)
+    problems = ProblemList()
+    ready = []
+    for job in jobs:
+        with problems.noting():
+            ready.append(_ready(job, settings))
+    problems.check()
     with open_session(jobs[0], settings) as session:
-        return [evaluate(job, settings, session) for job in jobs]
+        return [_evaluate(one, settings, session) for one in ready]
 
 
 def preflight_all(jobs: Sequence[Job], settings: Settings) -> list[str]:
@@ -96,6 +77,40 @@ def preflight_all(jobs: Sequence[Job], settings: Settings) -> list[str]:
             found.append(preflight(job, settings))
     problems.check()
     return found
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A job whose inputs are good and whose output folder is free, or holds the same job."""
+
+    job: Job
+    plan: Plan
+    asked: Manifest
+    there: Manifest | None
+
+
+def _ready(job: Job, settings: Settings) -> Ready:
+    path = storage.local_path(job.out) if job.out else None
+    if path is not None and path.exists() and not path.is_dir():
+        raise ConfigError(f"--out {job.out}: is a file; name a folder")
+    asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
+    there = _manifest_there(job.out, settings.overwrite) if job.out else None
+    if there is not None and not settings.overwrite:
+        refuse_other_run(there, asked, job.out)
+    plan = BENCHMARKS[job.benchmark].prepare(job)
+    return Ready(job, plan, dataclasses.replace(asked, inputs=plan.inputs), there)
+
+
+def _evaluate(ready: Ready, settings: Settings, session: Session | None) -> Evaluation:
+    job, there = ready.job, ready.there
+    if there is not None and not settings.overwrite and there.is_done_as(ready.asked):
+        return _found(job, settings, there)
+    # What is there is removed only once the run has started, and until it is done the manifest knows of it.
+    asked = dataclasses.replace(ready.asked, files=there.files if there else [])
+    if session is None:
+        with open_session(job, settings) as own:
+            return _perform(job, settings, asked, ready.plan, own)
+    return _perform(job, settings, asked, ready.plan, session)
 
 
 @dataclass(frozen=True)

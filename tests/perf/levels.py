@@ -64,7 +64,7 @@ def image(sequence: np.ndarray, level: int, number: np.ndarray) -> np.ndarray:
 
 
 def verification(patches: int, per_list: int) -> Pairs:
-    """Positives, intra and inter negatives at every level, as gen_verif of the toolbox draws them."""
+    """Positives, intra and inter negatives at every level, in the manner of the published lists (images 0 to 4)."""
     rng = np.random.default_rng(0)
     sequence, other = rng.integers(SEQUENCES, size=(2, per_list))
     a_number = rng.integers(5, size=per_list)
