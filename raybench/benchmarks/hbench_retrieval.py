@@ -27,6 +27,7 @@ from raybench.benchmarks.hbench_pools import (
     read_result_files,
     read_task_files,
 )
+from raybench.benchmarks.hbench_views import query_labels, view_table
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
@@ -76,7 +77,8 @@ class Plan:
         """From features or results to the table, in one line of steps."""
         lists = self._lists(run)
         scores = run.map(Scores(lists, self.tasks), len(self.tasks), 1)
-        means = [self._means(run.read(scores, index)) for index in range(len(self.tasks))]
+        scored = [run.read(scores, index) for index in range(len(self.tasks))]
+        means = [self._means(arrays) for arrays in scored]
         name = hbench.descriptor_name(self.job, self.descriptor)
         curves = [f"curves/{task.name}.parquet" for task in self.tasks]
         run.export(Curves(scores, self.tasks), curves)
@@ -90,7 +92,7 @@ class Plan:
         table = Table("hbench_retrieval", COLUMNS, rows, FRACTIONS, self._notes())
         seeds = _seed_rows(self.tasks, means)
         further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
-        return Outcome(table, further, (*curves, "tables/per_query.parquet", *written))
+        return Outcome(table, (*further, _views(self.tasks, scored)), (*curves, "tables/per_query.parquet", *written))
 
     def _lists(self, run: Run) -> Mapped:
         if self.results is not None:
@@ -314,6 +316,13 @@ class ResultLists:
 
     def keys(self, shard: Shard) -> str:
         return f"{self.tasks[shard.start].name}.results"
+
+
+def _views(tasks: Sequence[Task], scored: Sequence[Arrays]) -> Table:
+    places = [(task.content.pool, image_of(task.content.queries)) for task in tasks]
+    labels = [label for pool, images in places for label in query_labels(pool, images)]
+    figures = np.concatenate([np.stack([arrays[f"{kind}_ap"] for kind in KINDS], axis=1) for arrays in scored])
+    return view_table("queries", COLUMNS[2:], labels, figures)
 
 
 def _seed_rows(tasks: Sequence[Task], means: Sequence[tuple[float, float]]) -> tuple[tuple[Cell, ...], ...]:

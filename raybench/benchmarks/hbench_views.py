@@ -25,6 +25,14 @@ def labels_of(image: str) -> dict[str, str]:
     return {view: group for view, group in labels.items() if group is not None}
 
 
+def query_labels(pool: Sequence[str], images: NDArray[np.int64]) -> list[dict[str, str]]:
+    """In which groups queries are, by the places of their images in the pool; its noise is that of its other images."""
+    noise = {group for image in pool for view, group in labels_of(image).items() if view == "noise"}
+    shared = {"noise": noise.pop()} if len(noise) == 1 else {}
+    own = [{**labels_of(image), **shared} for image in pool]
+    return [own[place] for place in images.tolist()]
+
+
 def view_table(
     count: str, columns: Sequence[str], labels: Sequence[dict[str, str]], figures: NDArray[np.float64]
 ) -> Table:

@@ -106,7 +106,7 @@ def test_tables_and_results_are_byte_equal_for_every_shard_size_and_executor(ray
             files = sorted([*out.glob("*.csv"), *out.glob("tables/*"), *out.glob("results/*/*/*")])
             seen.add(tuple(file.read_bytes() for file in files))
     assert len(seen) == 1
-    assert len(seen.pop()) == 6
+    assert len(seen.pop()) == 7
 
 
 def test_own_results_read_back_to_the_same_table(raybench, tmp_path):
@@ -219,3 +219,18 @@ def test_the_published_files_parse_where_they_are(raybench, tmp_path):
         task = read_retrieval_task((real / f"{name}.benchmark").read_bytes(), name)
         clusters = read_names((real / f"{name}.labels").read_bytes(), name, task)
         assert (len(task.pool), len(task.queries), clusters.shape) == (30, queries, (queries, 6))
+
+
+def test_views_are_the_means_of_their_queries(raybench, tmp_path):
+    run(raybench, tmp_path, *ENTRIES["vectors"], *INLINE)
+    with (tmp_path / "tables/views.csv").open() as file:
+        views = list(csv.DictReader(file))
+    with (tmp_path / "hbench_retrieval.csv").open() as file:
+        tasks = list(csv.DictReader(file))
+    assert {row["view"] for row in views} == {"noise", "change", "sequence"}
+    for view in ("change", "sequence"):
+        rows = [row for row in views if row["view"] == view]
+        assert sum(int(row["queries"]) for row in rows) == sum(int(row["queries"]) for row in tasks)
+        for column in ("image_map", "patch_map"):
+            own, all_tasks = (sum(float(row[column]) * int(row["queries"]) for row in some) for some in (rows, tasks))
+            assert own == pytest.approx(all_tasks)
