@@ -75,7 +75,7 @@ def test_tables_and_results_are_byte_equal_for_every_shard_size_and_executor(ray
             files = sorted([*out.glob("*.csv"), *out.glob("tables/*"), *out.glob("results/*/*/*")])
             seen.add(tuple(file.read_bytes() for file in files))
     assert len(seen) == 1
-    assert len(seen.pop()) == 7
+    assert len(seen.pop()) == 8
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
