@@ -111,7 +111,9 @@ class VectorFiles:
             if file.problem:
                 problems.add(file.problem)
             elif file.dimension != usual[0][0]:
-                problems.add(f"{self.uri(item)}: dimension {file.dimension}, most have {usual[0][0]}")
+                problems.add(
+                    f"{self.uri(item)}: dimension {file.dimension}, most have {usual[0][0]}; all must be the same"
+                )
             else:
                 found[item] = file.rows
         return found
