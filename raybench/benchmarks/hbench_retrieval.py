@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks import hbench
@@ -27,17 +26,16 @@ from raybench.benchmarks.hbench_pools import (
     read_result_files,
     read_task_files,
 )
+from raybench.benchmarks.hbench_retrieval_files import KINDS, Curves, PerQuery, ResultLists
 from raybench.benchmarks.hbench_views import query_labels, view_table
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.stage import Mapped
 from raybench.errors import ProblemList
-from raybench.formats import hbench_retrieval as files
 from raybench.formats.hbench_retrieval import NO_PATCH, Codes, image_of
-from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.distances import DISTANCES
 from raybench.metrics.partials import NO_REFERENCE, TopK
@@ -50,7 +48,6 @@ from raybench.table import Cell, Table
 COLUMNS = ("task", "queries", "image_map", "patch_map")
 SEED_COLUMNS = ("group", "tasks", "queries", "image_map", "patch_map")
 FRACTIONS = frozenset(COLUMNS[2:])
-KINDS = ("image", "patch")
 NOTE = (
     "image_map: mean over queries of the TREC AP over the 50 nearest, relevant = from an image of the query's cluster; "
     "patch_map: relevant = in the cluster. AP is over the relevant ones among the 50."
@@ -229,93 +226,6 @@ class Scores:
 
     def keys(self, shard: Shard) -> str:
         return f"task {self.tasks[shard.start].name}"
-
-
-@dataclass(frozen=True)
-class Curves:
-    """The export of PR points of every query, for images and for patches, a Parquet file a task."""
-
-    scores: Mapped
-    tasks: tuple[Task, ...]
-
-    name = "curves"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.scores.digest)
-
-    def load(self, shard: Shard) -> tuple[Task, Arrays]:
-        return self.tasks[shard.start], self.scores.read(shard.start)
-
-    def compute(self, payload: tuple[Task, Arrays]) -> Arrays:
-        task, scores = payload
-        queries, length = scores["image"].shape
-        rank = np.tile(np.arange(length + 1), queries)
-        columns: dict[str, NDArray[np.generic]] = {"query": np.repeat(task.signatures, length + 1), "rank": rank}
-        for kind in KINDS:
-            found = np.pad(np.cumsum(scores[kind], axis=1, dtype=np.int64), ((0, 0), (1, 0)))
-            columns[f"{kind}_recall"] = (found / np.maximum(found[:, -1:], 1)).ravel()
-            columns[f"{kind}_precision"] = np.where(rank > 0, found.ravel() / np.maximum(rank, 1), 1.0)
-        return {FILE_BYTES: np.frombuffer(write_parquet(columns), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"task {self.tasks[shard.start].name}"
-
-
-@dataclass(frozen=True)
-class PerQuery:
-    """The export of the AP of every query of all tasks, one Parquet file."""
-
-    scores: Mapped
-    tasks: tuple[Task, ...]
-
-    name = "per-query"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.scores.digest)
-
-    def load(self, shard: Shard) -> list[Arrays]:
-        return [self.scores.read(index) for index in range(len(self.tasks))]
-
-    def compute(self, payload: list[Arrays]) -> Arrays:
-        counts = [len(scores["image_ap"]) for scores in payload]
-        columns: dict[str, NDArray[np.generic]] = {
-            "task": np.repeat([task.name for task in self.tasks], counts),
-            "query": np.concatenate([task.signatures for task in self.tasks]),
-            **{f"{kind}_ap": np.concatenate([scores[f"{kind}_ap"] for scores in payload]) for kind in KINDS},
-        }
-        return {FILE_BYTES: np.frombuffer(write_parquet(columns), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"all {len(self.tasks)} tasks"
-
-
-@dataclass(frozen=True)
-class ResultLists:
-    """The export of `.results` files in the published layout, a task a file."""
-
-    lists: Mapped
-    tasks: tuple[Task, ...]
-
-    name = "results"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.lists.digest)
-
-    def load(self, shard: Shard) -> tuple[Task, Codes]:
-        return self.tasks[shard.start], self.lists.read(shard.start)["lists"]
-
-    def compute(self, payload: tuple[Task, Codes]) -> Arrays:
-        task, lists = payload
-        return {FILE_BYTES: np.frombuffer(files.write_names(task.content, lists), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"{self.tasks[shard.start].name}.results"
 
 
 def _views(tasks: Sequence[Task], scored: Sequence[Arrays]) -> Table:
