@@ -20,6 +20,7 @@ class Option:
     choices: tuple[str, ...] = ()
     kind: type = str
     is_list: bool = False  # may be given several times or with commas; the job has the values joined by commas
+    is_uri: bool = False  # the job has it absolute
 
     @property
     def key(self) -> str:
