@@ -24,6 +24,7 @@ LAYERS = {
     "arguments": 6,
     "report": 6,
     "tasks": 6,
+    "sscd_flags": 6,
     "demo": 6,
     "cli": 6,
     "__main__": 6,

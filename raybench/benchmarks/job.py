@@ -54,12 +54,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a benchmark leaves: its main table, further ones, the files it exported, and what was skipped."""
+    """What a benchmark leaves: its main table, further ones, the files it exported, and what was skipped.
+
+    `facts` are what a published figure must share to be comparable (see `report.comparable`).
+    """
 
     main: Table
     further: tuple[Table, ...] = ()
     files: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 class Plan(Protocol):
