@@ -16,6 +16,7 @@ LAYERS = {
     "table": 0,
     "storage": 1,
     "sources": 2,
+    "image_folders": 2,
     "descriptors": 2,
     "engine": 3,
     "steps": 4,
@@ -34,7 +35,7 @@ HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
     "faiss": {"steps/proposer.py", "steps/codec.py"},
-    "torch": {"descriptors/__init__.py", "descriptors/torchscript.py"},
+    "torch": {f"descriptors/{name}.py" for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd")},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"demo/hpatches.py"},
     "click": {"cli.py", "arguments.py"},
