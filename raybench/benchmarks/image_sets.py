@@ -112,6 +112,17 @@ def descriptor_of(job: Job) -> ImageSpec | None:
     return resolve_images(job.descriptor, arguments, preprocessing(job), job.options.get("dtype") or "float32")
 
 
+def asked_codecs(job: Job) -> tuple[str, ...]:
+    """The codecs of `--codecs`, in its order; none if it was not given."""
+    given = [codec.strip() for codec in (job.options.get("codecs") or "").split(";")]
+    return tuple(dict.fromkeys(codec for codec in given if codec))
+
+
+def known_dimension(images: ImageSet | None) -> int | None:
+    """The vectors' dimension, where they are on disk."""
+    return images.source.dimension if images is not None and isinstance(images.source, NamedVectors) else None
+
+
 def pictures(what: str, root: str, job: Job, problems: ProblemList, named_by: str = "stem") -> ImageSet | None:
     """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
     with problems.noting():

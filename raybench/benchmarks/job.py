@@ -92,7 +92,8 @@ class Benchmark:
     fractions: frozenset[str]
     can_skip: bool = False  # whether a figure has a meaning without what can't be read
     inputs: tuple[str, ...] = ("data", "benchmarks", "descriptor", "descriptor-args", "features", "results")
+    main_table: str | None = None  # its name, where it is not the benchmark's
 
     @property
     def main_file(self) -> str:
-        return f"{self.name.replace('-', '_')}.csv"
+        return f"{self.main_table or self.name.replace('-', '_')}.csv"
