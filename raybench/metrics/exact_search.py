@@ -55,9 +55,14 @@ def row_distances(a: Vectors, b: Vectors, metric: str) -> NDArray[np.float64]:
         right = left
     else:
         left, right = np.negative(a, dtype=np.float64, order="C"), b.astype(np.float64, order="C")
+    return row_sums(left, right) + 0.0  # no negative zero
+
+
+def row_sums(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of products along each row, equal to the bit for every cut of the rows; both in C order."""
     wide = left.shape[1] > EINSUM_DIMENSION
     sums: NDArray[np.float64] = (left * right).sum(axis=1) if wide else np.einsum("ij,ij->i", left, right)
-    return sums + 0.0  # no negative zero
+    return sums
 
 
 def pair_distances(queries: Vectors, references: Vectors, pairs: Positions, metric: str) -> NDArray[np.float64]:
