@@ -16,6 +16,7 @@ LAYERS = {
     "table": 0,
     "storage": 1,
     "sources": 2,
+    "vector_sources": 2,
     "descriptors": 2,
     "engine": 3,
     "steps": 4,
@@ -33,7 +34,7 @@ HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
     "faiss": {"steps/neighbours.py"},
-    "torch": {"descriptors/__init__.py", "descriptors/torchscript.py"},
+    "torch": {"descriptors/__init__.py", "descriptors/torchscript.py", "vector_sources/sscd.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"demo/hpatches.py"},
     "click": {"cli.py", "arguments.py"},
