@@ -17,6 +17,7 @@ LAYERS = {
     "storage": 1,
     "sources": 2,
     "image_folders": 2,
+    "vector_sources": 2,
     "descriptors": 2,
     "engine": 3,
     "steps": 4,
@@ -35,7 +36,8 @@ HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
     "faiss": {"steps/proposer.py", "steps/codec.py"},
-    "torch": {f"descriptors/{name}.py" for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd")},
+    "torch": {f"descriptors/{name}.py" for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd")}
+    | {"vector_sources/sscd.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"demo/hpatches.py"},
     "click": {"cli.py", "arguments.py"},

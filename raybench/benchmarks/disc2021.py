@@ -17,6 +17,7 @@ from raybench.benchmarks.copy_files import Curves, PredictionFiles, ReadPredicti
 from raybench.benchmarks.copy_scores import ScoreCandidates, Variant, figures_in
 from raybench.benchmarks.disc_candidates import Candidates, find_candidates
 from raybench.benchmarks.disc_inputs import DiscSets, find_sets, read_truth, true_pairs
+from raybench.benchmarks.image_sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of_bytes
@@ -26,7 +27,6 @@ from raybench.errors import ConfigError, ProblemList
 from raybench.formats import disc
 from raybench.formats.names import Names, common_names
 from raybench.metrics.micro_ap import PooledFigures, TruePairs
-from raybench.steps.codec import codec_problems, trains
 from raybench.steps.score_norm import DEFAULT_NORM, ScoreNorm, norm_problems, parse_norms
 from raybench.table import Cell, Table
 
@@ -247,8 +247,8 @@ def _prepare_sets(job: Job) -> Plan:
     if truth is not None and queries is not None and references is not None:
         pairs = true_pairs(truth, queries.names, references.names, problems)
     codecs = image_sets.asked_codecs(job)
-    dimension = image_sets.known_dimension(queries)
-    _check_processing(job, codecs, norms, dimension, None if training is None else len(training), problems)
+    image_sets.check_codecs(codecs, image_sets.known_dimension(queries), training, problems)
+    _check_norms(job, norms, training, problems)
     problems.check()
     assert queries is not None and references is not None and pairs is not None
     sets = DiscSets(queries, references, training, pairs)
@@ -263,25 +263,12 @@ def _prepare_sets(job: Job) -> Plan:
     return Plan(job, inputs, sets, descriptor, codecs, norms, tuple(notes))
 
 
-def _check_processing(
-    job: Job,
-    codecs: tuple[str, ...],
-    norms: tuple[ScoreNorm, ...],
-    dimension: int | None,
-    training: int | None,
-    problems: ProblemList,
-) -> None:
-    """What is wrong with codecs and normalisations, as far as it shows before dimension and vectors are known."""
-    for codec in codecs:
-        found = codec_problems(codec, dimension, training)
-        for line in found:
-            problems.add(f"--codecs: {line}")
-        if not found and training is None and trains(codec):
-            problems.add(f"--codecs: codec {codec!r} needs a training set; give --training, or vectors of one")
-    if training is None and job.options.get("score_norm") and norms:
+def _check_norms(job: Job, norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList) -> None:
+    if training is not None:
+        for line in norm_problems(norms, len(training)):
+            problems.add(f"--score-norm: {line}")
+    elif job.options.get("score_norm") and norms:
         problems.add("--score-norm: needs a training set; give --training, or vectors of one, or --score-norm none")
-    for line in norm_problems(norms, training) if training is not None else ():
-        problems.add(f"--score-norm: {line}")
 
 
 def _leakage_notes(sets: DiscSets) -> Iterable[str]:

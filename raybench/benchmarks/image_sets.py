@@ -18,6 +18,7 @@ from raybench.errors import ConfigError, DataError, ProblemList
 from raybench.formats.images import Preprocess
 from raybench.formats.names import NORMALISERS, Names, strings
 from raybench.image_folders import ImageFolder, double_stems, list_images
+from raybench.steps.codec import codec_problems, trains
 from raybench.steps.describe import describe_images
 from raybench.steps.read_set import read_set
 from raybench.steps.take_rows import take_rows
@@ -116,6 +117,18 @@ def asked_codecs(job: Job) -> tuple[str, ...]:
     """The codecs of `--codecs`, in its order; none if it was not given."""
     given = [codec.strip() for codec in (job.options.get("codecs") or "").split(";")]
     return tuple(dict.fromkeys(codec for codec in given if codec))
+
+
+def check_codecs(
+    codecs: Iterable[str], dimension: int | None, training: ImageSet | None, problems: ProblemList
+) -> None:
+    """Note what is wrong with codecs, as far as it shows before any vector is computed."""
+    for codec in codecs:
+        found = codec_problems(codec, dimension, None if training is None else len(training))
+        if not found and training is None and trains(codec):
+            found = [f"codec {codec!r} needs a training set; give --training, or vectors of one"]
+        for line in found:
+            problems.add(f"--codecs: {line}")
 
 
 def known_dimension(images: ImageSet | None) -> int | None:
