@@ -12,8 +12,16 @@ from raybench.digests import digest_of
 from raybench.engine.plan import Shard
 from raybench.engine.stage import Mapped
 from raybench.formats.shardfile import Arrays
-from raybench.metrics.micro_ap import PRECISIONS, OperatingPoint, PooledFigures, Predictions, TruePairs
-from raybench.metrics.micro_ap import count_blocks, measure, pooled_curve
+from raybench.metrics.micro_ap import (
+    PRECISIONS,
+    OperatingPoint,
+    PooledFigures,
+    Predictions,
+    TruePairs,
+    count_blocks,
+    measure,
+    pooled_curve,
+)
 
 
 @dataclass(frozen=True)
@@ -77,4 +85,5 @@ def figures_in(arrays: dict[str, NDArray[Any]]) -> PooledFigures:
         OperatingPoint(precision, float(recall), None if np.isnan(threshold) else float(threshold))
         for precision, (recall, threshold) in zip(PRECISIONS, arrays["points"], strict=True)
     ]
-    return PooledFigures(*arrays["figures"].tolist(), tuple(points))
+    micro_ap, accuracy_at_1, recall_at_10 = arrays["figures"].tolist()
+    return PooledFigures(micro_ap, accuracy_at_1, recall_at_10, tuple(points))

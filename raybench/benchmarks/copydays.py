@@ -1,19 +1,18 @@
 """Copydays with distractors (CD10K): is an edited image's original among its nearest, and before everything else?
 
-Follows the SSCD evaluation (Pizzi et al. 2022): database of originals, then distractors; every image of every block is a
-query, the originals too; the 100 nearest by L2 after the codec; trapezoid AP by query, by block, and over all results
-in one pool.
+Follows the SSCD evaluation (Pizzi et al. 2022): database of originals, then distractors; every image of every block is
+a query, the originals too; the 100 nearest by L2 after the codec; trapezoid AP by query, by block, and over all
+results in one pool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench import storage
 from raybench.benchmarks import image_sets
 from raybench.benchmarks.image_sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
@@ -28,7 +27,7 @@ from raybench.formats.shardfile import Arrays
 from raybench.metrics.copydays import overall_micro_ap, query_ap, relevant_results
 from raybench.metrics.micro_ap import TruePairs
 from raybench.metrics.partials import TopK
-from raybench.steps.codec import FailedCodec, codec_problems, default_codecs, project_sets, trains
+from raybench.steps.codec import FailedCodec, default_codecs, project_sets, trains
 from raybench.steps.search import search_sets
 from raybench.steps.take_rows import take_rows
 from raybench.steps.vector_facts import are_normalised, vector_facts
@@ -39,7 +38,7 @@ from raybench.vector_sources import NamedVectors, note_dimensions
 COLUMNS = ("codec", "strong_mAP", "overall_uAP")
 BLOCK_COLUMNS = ("codec", "block", "mAP")
 FRACTIONS = frozenset(("strong_mAP", "overall_uAP", "mAP"))
-STEMS = {"distractors": ("distractors",), "training": ("training", "train")}
+STEMS = {"distractors": ("distractors",), "training": ("training", "train", "codec_train")}
 OPTIONS = (
     Option("distractors", "folder of distractor images", is_uri=True),
     Option("training", "folder of images that codecs are trained on", is_uri=True),
@@ -123,7 +122,11 @@ class Plan:
             by_block = dict(zip(queries, figures[1:].tolist(), strict=True))
             rows.append((codec, by_block.get(STRONG), float(figures[0]), *self._metadata))
             blocks += [(codec, block, value) for block, value in by_block.items()]
-        lost = [f"{one.what}: {one.names[place]}: can't be read" for one in self.sets.all for place in found[one.what].skipped.tolist()]
+        lost = [
+            f"{one.what}: {one.names[place]}: can't be read"
+            for one in self.sets.all
+            for place in found[one.what].skipped.tolist()
+        ]
         notes = (*NOTES, *self.notes, *failed, *_skip_notes(len(lost), skipped))
         columns = (*COLUMNS, *(("metadata",) if self._metadata else ()))
         return Outcome(

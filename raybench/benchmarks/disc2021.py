@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raybench.benchmarks import image_sets
 from raybench.benchmarks.copy_files import Curves, PredictionFiles, ReadPredictions, variant_slug
@@ -42,7 +44,9 @@ OPTIONS = (
     Option("queries", "folder of the query images [default: DATA/val_query]", is_uri=True),
     Option("references", "folder of the reference images [default: DATA/val_ref]", is_uri=True),
     Option("training", "folder of the training images [default: DATA/training]", is_uri=True),
-    Option("ground-truth", "query,reference lines [default: val_groundtruth_matches.csv in DATA or FEATURES]", is_uri=True),
+    Option(
+        "ground-truth", "query,reference lines [default: val_groundtruth_matches.csv in DATA or FEATURES]", is_uri=True
+    ),
     Option("codecs", "FAISS index_factory strings ending in Flat, separated by ; [default: the published list]"),
     Option("score-norm", "WEIGHT[FIRST,LAST] separated by ;, or none [default: 1.0[0,2]]"),
     Option("k", "candidates a query", default=10, kind=int),
@@ -53,7 +57,7 @@ OPTIONS = (
 )
 NOTES = (
     "uAP: step AP over all predictions in one pool, wrong ones first among equal scores; accuracy-at-1: share of true "
-    "pairs whose reference stands alone at the top of its query; recall-at-p90: highest recall at precision 0.9 or more.",
+    "pairs whose reference stands alone at the top of its query; recall-at-p90: highest recall at precision >= 0.9.",
 )
 
 
@@ -80,11 +84,10 @@ class ScoredPlan:
         pairs = {NO_VARIANT: run.map(stage, 1, 1)}
         scores, figures = _scored(run, pairs, self.truth)
         written = _export_curves(run, scores, tuple(pairs))
-        facts = {"queries": len(self.queries), "references": len(self.references), "k": None, "variants": set()}
+        facts: dict[str, Any] = {"queries": len(self.queries), "references": len(self.references)}
+        facts |= {"k": None, "variants": set(), "candidates": NO_VARIANT.candidates}
         main = _main_table(self.job, figures, list(pairs), {}, NOTES)
-        return Outcome(
-            main, (_variants_table(figures, {}),), tuple(written), (), {**facts, "candidates": NO_VARIANT.candidates}
-        )
+        return Outcome(main, (_variants_table(figures),), tuple(written), (), facts)
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,9 @@ class Plan:
 
     def execute(self, run: Run) -> Outcome:
         """From images or vectors to the tables, in one line of steps."""
-        described = {images.what: image_sets.described(run, self.job, self.descriptor, images) for images in self.sets.all}
+        described = {
+            images.what: image_sets.described(run, self.job, self.descriptor, images) for images in self.sets.all
+        }
         skipped = [
             f"{images.what}: {images.names[place]}: can't be read"
             for images in self.sets.all
@@ -121,7 +126,7 @@ class Plan:
         notes = (*NOTES, *self.notes, *candidates.notes, *self._skip_notes(len(skipped), truth))
         return Outcome(
             _main_table(self.job, figures, chosen, candidates.failed, notes),
-            (_variants_table({variant: figures.get(variant) for variant in candidates.order}, candidates.failed),),
+            (_variants_table({variant: figures.get(variant) for variant in candidates.order}),),
             (*_export_curves(run, scores, tuple(candidates.pairs)), *self._export_predictions(run, candidates, chosen)),
             tuple(skipped),
             {
@@ -133,7 +138,7 @@ class Plan:
             },
         )
 
-    def _readable_truth(self, *skipped: np.ndarray) -> TruePairs:
+    def _readable_truth(self, *skipped: NDArray[np.int64]) -> TruePairs:
         truth = self.sets.truth
         lost = np.isin(truth.query, skipped[0]) | np.isin(truth.reference, skipped[1])
         return TruePairs.of(truth.query[~lost], truth.reference[~lost])
@@ -144,7 +149,7 @@ class Plan:
             yield f"SKIPPED: {skipped:,} images could not be read; {lost:,} true pairs are left out with them."
 
     def _export_predictions(self, run: Run, candidates: Candidates, chosen: list[Variant]) -> list[str]:
-        """Each row of the main table as predictions.csv in a folder of its own; the first one also by the plain name."""
+        """Each row of the main table as predictions.csv in a folder of its own, the first also by the plain name."""
         there = [variant for variant in chosen if variant in candidates.pairs]
         if not there:
             return []
@@ -188,7 +193,7 @@ def _main_table(
     return Table("disc_metrics", columns, tuple(rows), FRACTIONS, (*notes, *reasons))
 
 
-def _variants_table(figures: dict[Variant, PooledFigures | None], failed: dict[str, str]) -> Table:
+def _variants_table(figures: dict[Variant, PooledFigures | None]) -> Table:
     rows = tuple(
         (variant.codec, variant.score_norm, variant.candidates, *_cells(found)) for variant, found in figures.items()
     )
@@ -202,7 +207,14 @@ def _cells(found: PooledFigures | None) -> tuple[Cell, ...]:
         return (None,) * 9
     points = found.at_precision
     return (
-        *(found.micro_ap, found.accuracy_at_1, points[0].recall, found.recall_at_10, points[1].recall, points[2].recall),
+        *(
+            found.micro_ap,
+            found.accuracy_at_1,
+            points[0].recall,
+            found.recall_at_10,
+            points[1].recall,
+            points[2].recall,
+        ),
         *(point.threshold for point in points),
     )
 

@@ -14,9 +14,9 @@ from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
 from raybench.steps.candidates import global_pairs, nearest_pairs
 from raybench.steps.codec import FailedCodec, default_codecs, project_sets, trains
-from raybench.steps.lengths import measure_lengths
 from raybench.steps.score_norm import ScoreNorm, query_biases
 from raybench.steps.search import search_sets
+from raybench.steps.vector_facts import are_normalised, vector_facts
 from raybench.steps.vector_set import VectorSet
 
 KINDS = ("knn", "global")
@@ -37,8 +37,8 @@ def find_candidates(
 ) -> Candidates:
     """Candidates by every codec and normalisation, without normalisation first; no codecs: the published list."""
     if not codecs:
-        lengths = measure_lengths(run, list(vectors.values()))
-        known = default_codecs(lengths.dimension, lengths.normalised)
+        facts = [vector_facts(run, one) for one in vectors.values()]
+        known = default_codecs(facts[0].dimension, are_normalised(facts))
         codecs = tuple(codec for codec in known if "training" in vectors or not trains(codec))
     found: dict[tuple[str, str], tuple[Mapped, Mapped]] = {}
     failed = {}
@@ -53,7 +53,10 @@ def find_candidates(
     keys = [(codec, norm) for norm in ("None", *map(str, norms)) for codec in codecs]
     order = tuple(Variant(*key, kind) for key in keys for kind in KINDS)
     pairs = {
-        Variant(*key, kind): mapped for key in keys if key in found for kind, mapped in zip(KINDS, found[key], strict=True)
+        Variant(*key, kind): mapped
+        for key in keys
+        if key in found
+        for kind, mapped in zip(KINDS, found[key], strict=True)
     }
     return Candidates(order, pairs, failed, ())
 

@@ -1,4 +1,4 @@
-"""What a DISC2021 job rests on: images or vectors of queries, references and training, or predictions; and the truth."""
+"""What a DISC2021 job rests on: images or vectors of queries, references and training, and the true pairs."""
 
 from __future__ import annotations
 
@@ -112,5 +112,7 @@ def true_pairs(truth: disc.GroundTruth, queries: Names, references: Names, probl
     unknown = np.flatnonzero(queries.places(truth.unmatched) < 0)
     if len(unknown):
         name = truth.unmatched[int(unknown[0])].as_py()
-        problems.add(f"{truth.name}: query {name!r}, listed without a match, is not among the queries ({len(unknown):,} such)")
+        problems.add(
+            f"{truth.name}: query {name!r}, listed without a match, is not among the queries ({len(unknown):,} such)"
+        )
     return pairs

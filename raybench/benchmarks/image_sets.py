@@ -14,7 +14,7 @@ from raybench import storage
 from raybench.benchmarks.job import Job, Option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.engine.run import Run
-from raybench.errors import ConfigError, DataError, ProblemList
+from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.formats.images import Preprocess
 from raybench.formats.names import NORMALISERS, Names, strings
 from raybench.image_folders import ImageFolder, double_stems, list_images
@@ -37,9 +37,7 @@ OPTIONS = (
     Option("backbone", "network of an sscd:URI weight file", choices=BACKBONES),
     Option("dims", "dimension of the descriptors of an sscd:URI weight file", kind=int),
     Option("pool-param", "GeM power of an sscd:URI weight file [default: 3.0]", kind=float),
-    Option(
-        "dtype", "precision of a model on a GPU", choices=("float32", "float16", "bfloat16"), default="float32"
-    ),
+    Option("dtype", "precision of a model on a GPU", choices=("float32", "float16", "bfloat16"), default="float32"),
 )
 
 
@@ -138,19 +136,21 @@ def known_dimension(images: ImageSet | None) -> int | None:
 
 def pictures(what: str, root: str, job: Job, problems: ProblemList, named_by: str = "stem") -> ImageSet | None:
     """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
-    with problems.noting():
+    try:
         folder = ImageFolder.scan(root, job.verify_inputs, recursive=True)
-        if named_by == "stem":
-            for line in double_stems(folder.keys):
-                problems.add(f"{root}: {line}; keep one")
-        return ImageSet(what, Names(NORMALISERS[named_by](strings(folder.keys))), folder)
-    return None
+    except InputError as error:
+        problems.add(error)
+        return None
+    if named_by == "stem":
+        for line in double_stems(folder.keys):
+            problems.add(f"{root}: {line}; keep one")
+    return ImageSet(what, Names(NORMALISERS[named_by](strings(folder.keys))), folder)
 
 
 def vectors_on_disk(
     what: str, root: str, stems: Sequence[str], problems: ProblemList, named_by: str = "stem", wanted: bool = True
 ) -> ImageSet | None:
-    """Vectors in `<stem>.h5` and the like below a root, or in an SSCD file; None if there are none (noted if wanted)."""
+    """Vectors in `<stem>.h5` and the like, or in an SSCD file; None if there are none, which is noted if wanted."""
     if root.endswith(".pt"):
         part = "training" if "training" in stems else stems[0]
         source = NamedVectors.scan(what, [root], named_by, problems, part=part)
