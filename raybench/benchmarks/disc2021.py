@@ -29,7 +29,7 @@ from raybench.errors import ConfigError, ProblemList
 from raybench.formats import disc
 from raybench.formats.names import Names, common_names
 from raybench.metrics.micro_ap import PooledFigures, TruePairs
-from raybench.steps.score_norm import DEFAULT_NORM, ScoreNorm, norm_problems, parse_norms
+from raybench.metrics.score_norm import ScoreNorm, parse_norms
 from raybench.table import Cell, Table
 
 COLUMNS = ("codec", "score_norm", "uAP", "accuracy-at-1", "recall-at-p90")
@@ -38,6 +38,7 @@ VARIANT_COLUMNS = (
     *("recall_at_p99", "threshold_at_p90", "threshold_at_p95", "threshold_at_p99"),
 )
 FRACTIONS = frozenset((*COLUMNS[2:], "recall_at_10", "recall_at_p95", "recall_at_p99"))
+DEFAULT_NORM = "1.0[0,2]"
 NO_VARIANT = Variant("None", "None", "predictions")
 SHOWN = 3  # names in a note
 OPTIONS = (
@@ -277,8 +278,9 @@ def _prepare_sets(job: Job) -> Plan:
 
 def _check_norms(job: Job, norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList) -> None:
     if training is not None:
-        for line in norm_problems(norms, len(training)):
-            problems.add(f"--score-norm: {line}")
+        for line in [norm.problem(len(training)) for norm in norms]:
+            if line is not None:
+                problems.add(f"--score-norm: {line}")
     elif job.options.get("score_norm") and norms:
         problems.add("--score-norm: needs a training set; give --training, or vectors of one, or --score-norm none")
 

@@ -12,9 +12,10 @@ from raybench.benchmarks.copy_scores import Variant
 from raybench.benchmarks.job import Job
 from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
+from raybench.metrics.score_norm import ScoreNorm
 from raybench.steps.candidates import global_pairs, nearest_pairs
 from raybench.steps.codec import FailedCodec, default_codecs, project_sets, trains
-from raybench.steps.score_norm import ScoreNorm, query_biases
+from raybench.steps.score_norm import query_biases
 from raybench.steps.search import search_sets
 from raybench.steps.vector_facts import are_normalised, vector_facts
 from raybench.steps.vector_set import VectorSet
