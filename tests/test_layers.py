@@ -36,10 +36,15 @@ HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
     "faiss": {"steps/proposer.py", "steps/codec.py"},
-    "torch": {f"descriptors/{name}.py" for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd")}
+    "torch": {
+        f"descriptors/{name}.py"
+        for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
+    }
     | {"vector_sources/sscd.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"demo/hpatches.py"},
+    "onnxruntime": {"descriptors/onnx_images.py"},
+    "pdqhash": {"descriptors/pdq.py"},
     "click": {"cli.py", "arguments.py"},
 }
 PURE = {"numpy", "pyarrow", "PIL", "h5py", "xxhash"}  # what layer 0 may import beside the standard library

@@ -19,13 +19,20 @@ from raybench.errors import ConfigError
 from raybench.formats.images import Preprocess
 
 IMAGE_DESCRIPTORS = {
+    "pdq": "raybench.descriptors.pdq:Pdq",
+    "pdq-float": "raybench.descriptors.pdq:PdqFloat",
     "thumbnail": "raybench.descriptors.thumbnail:Thumbnail",
 }
 IMAGE_MODEL_FILES = {
     "torchscript": "raybench.descriptors.image_networks:ImageTorchScript",
+    "sscd": "raybench.descriptors.sscd:Sscd",
+    "onnx": "raybench.descriptors.onnx_images:OnnxImages",
 }
 LIBRARIES = {  # by module: the package whose version may change figures, and the extra that brings it
     "raybench.descriptors.image_networks": ("torch", ""),
+    "raybench.descriptors.sscd": ("torch", ""),
+    "raybench.descriptors.onnx_images": ("onnxruntime", "onnx"),
+    "raybench.descriptors.pdq": ("pdqhash", "pdq"),
     "raybench.descriptors.thumbnail": ("pillow", ""),
 }
 

@@ -112,6 +112,6 @@ class Preprocess:
 
 
 def normalised(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """RGB (h, w, 3) as float32 (3, h, w) of about mean 0 and deviation 1, over photos."""
+    """RGB (…, h, w, 3) as float32 (…, 3, h, w) of about mean 0 and deviation 1, over photos."""
     values = (image.astype(np.float32) / np.float32(255) - MEAN) / DEVIATION
-    return np.ascontiguousarray(values.transpose(2, 0, 1))
+    return np.ascontiguousarray(np.moveaxis(values, -1, -3))
