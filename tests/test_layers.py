@@ -14,6 +14,7 @@ LAYERS = {
     "metrics": 0,
     "formats": 0,
     "table": 0,
+    "storage_errors": 0,
     "storage": 1,
     "sources": 2,
     "image_folders": 2,

@@ -60,6 +60,7 @@ def begin_isc_vectors(file: BinaryIO, names: Strings, dimension: int) -> int:
     kind.set_layout(h5py.h5d.CONTIGUOUS)
     kind.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     kind.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    kind.set_obj_track_times(False)  # equal sets give equal bytes
     with h5py.File(file, "w") as out:
         out.create_dataset("image_names", data=_fixed_width(names))
         space = h5py.h5s.create_simple((len(names), dimension))
