@@ -33,7 +33,7 @@ HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
     "faiss": {"steps/proposer.py", "steps/codec.py"},
-    "torch": {"descriptors/__init__.py", "descriptors/torchscript.py"},
+    "torch": {"descriptors/__init__.py", "descriptors/torchscript.py", "steps/proposer.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"demo/hpatches.py"},
     "click": {"cli.py", "arguments.py"},
