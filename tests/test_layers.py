@@ -41,7 +41,7 @@ HOMES = {
         f"descriptors/{name}.py"
         for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
     }
-    | {"vector_sources/sscd.py"},
+    | {"vector_sources/sscd.py", "steps/proposer.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"demo/hpatches.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},

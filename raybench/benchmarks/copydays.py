@@ -137,7 +137,7 @@ class Plan:
             {
                 "queries": len(self.sets.images),
                 "distractors": len(self.sets.distractors or ()),
-                "codecs": {codec for codec in codecs},
+                "codecs": set(codecs),
             },
         )
 

@@ -247,7 +247,8 @@ def _prepare_predictions(job: Job) -> ScoredPlan:
 
 def _prepare_sets(job: Job) -> Plan:
     problems = ProblemList()
-    descriptor, truth, digest, norms = None, None, "", ()
+    descriptor, truth, digest = None, None, ""
+    norms: tuple[ScoreNorm, ...] = ()
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
     with problems.noting():
@@ -291,8 +292,8 @@ def _leakage_notes(sets: DiscSets) -> Iterable[str]:
         assert sets.training is not None
         shared = common_names(sets.training.names, images.names)
         if shared:
-            shown = ", ".join(shared[:SHOWN])
-            yield f"LEAKAGE: {len(shared):,} names stand in training and in {images.what} ({shown} …)."
+            shown = ", ".join(shared[:SHOWN]) + (" …" if len(shared) > SHOWN else "")
+            yield f"LEAKAGE: {len(shared):,} names stand in training and in {images.what} ({shown})."
 
 
 BENCHMARK = Benchmark(

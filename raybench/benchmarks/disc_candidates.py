@@ -6,6 +6,7 @@ serves every normalisation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raybench.benchmarks.copy_scores import Variant
@@ -17,7 +18,7 @@ from raybench.steps.candidates import global_pairs, nearest_pairs
 from raybench.steps.codec import FailedCodec, default_codecs, project_sets, trains
 from raybench.steps.score_norm import query_biases
 from raybench.steps.search import search_sets
-from raybench.steps.vector_facts import are_normalised, vector_facts
+from raybench.steps.vector_facts import VectorFacts, are_normalised, shared_count, vector_facts
 from raybench.steps.vector_set import VectorSet
 
 KINDS = ("knn", "global")
@@ -37,9 +38,9 @@ def find_candidates(
     run: Run, job: Job, vectors: dict[str, VectorSet], codecs: tuple[str, ...], norms: tuple[ScoreNorm, ...]
 ) -> Candidates:
     """Candidates by every codec and normalisation, without normalisation first; no codecs: the published list."""
+    facts = {role: vector_facts(run, one) for role, one in vectors.items()}
     if not codecs:
-        facts = [vector_facts(run, one) for one in vectors.values()]
-        known = default_codecs(facts[0].dimension, are_normalised(facts))
+        known = default_codecs(facts["queries"].dimension, are_normalised(list(facts.values())))
         codecs = tuple(codec for codec in known if "training" in vectors or not trains(codec))
     found: dict[tuple[str, str], tuple[Mapped, Mapped]] = {}
     failed = {}
@@ -59,7 +60,15 @@ def find_candidates(
         if key in found
         for kind, mapped in zip(KINDS, found[key], strict=True)
     }
-    return Candidates(order, pairs, failed, ())
+    return Candidates(order, pairs, failed, tuple(_leakage_notes(run, facts)))
+
+
+def _leakage_notes(run: Run, facts: dict[str, VectorFacts]) -> Iterator[str]:
+    """Descriptors of queries and references that training images have, exactly."""
+    for role in ("queries", "references") if "training" in facts else ():
+        shared = shared_count(run, facts[role], facts["training"])
+        if shared:
+            yield f"LEAKAGE: {shared:,} {role} have a descriptor that a training image has, too."
 
 
 def _by_norm(

@@ -108,11 +108,16 @@ def nearest_places(
 
 
 def pairs_within(
-    queries: Vectors, references: Vectors, limits: NDArray[np.float64], metric: str, below: Below
+    queries: Vectors,
+    references: Vectors,
+    limits: NDArray[np.float64],
+    metric: str,
+    below: Below,
+    cells: int = CELLS,
 ) -> Iterator[tuple[Positions, NDArray[np.float64]]]:
     """All pairs whose distance is at most the query's limit, with their distances; whole queries at a time."""
     left, right, proposed = _products(queries, references, limits, metric)
-    height = max(CELLS // max(len(references), 1), 1)
+    height = max(cells // max(len(references), 1), 1)
     for start in range(0, len(queries), height):
         at = slice(start, start + height)
         query, reference = below(left[at], right, proposed[at])

@@ -1,4 +1,7 @@
-"""FAISS as it proposes neighbours: exact search in float32, on a GPU where the process has one, else on one core."""
+"""What proposes: FAISS for neighbours, matrix products for pairs beyond a threshold; on a GPU where there is one.
+
+Both work in float32 and decide nothing (see `metrics.exact_search`), so devices and libraries may differ in last bits.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from raybench.metrics.exact_search import CELLS, below_by_numpy
 
 MOST_ON_GPU = 2_048  # neighbours that FAISS's GPU kernels can select
 
@@ -36,3 +41,39 @@ class Proposer:
         else:
             values, rows = self._faiss.knn(queries, references, count, metric=kind)
         return values, rows
+
+
+class Threshold:
+    """Products against a threshold: FAISS has no range search on GPUs, so torch multiplies there, numpy elsewhere."""
+
+    def __init__(self, gpu: bool) -> None:
+        self._device = ""
+        if gpu:
+            import torch
+
+            self._device = "cuda" if torch.cuda.is_available() else ""
+
+    @property
+    def cells(self) -> int:
+        """Products looked at once: a GPU wants more."""
+        return 1 << 24 if self._device else CELLS
+
+    def below(
+        self, left: NDArray[np.float32], right: NDArray[np.float32], limits: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the products do not exceed their row's limit."""
+        if not self._device:
+            return below_by_numpy(left, right, limits)
+        return below_by_torch(left, right, limits, self._device)
+
+
+def below_by_torch(
+    left: NDArray[np.float32], right: NDArray[np.float32], limits: NDArray[np.float32], device: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the products do not exceed their row's limit; what is not a number counts as below. In full float32."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    factors = [torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in (left, right, limits)]
+    found = torch.nonzero(~(factors[0] @ factors[1].T > factors[2][:, None])).cpu().numpy()
+    return found[:, 0], found[:, 1]

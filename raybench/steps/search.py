@@ -43,9 +43,9 @@ class Tiles:
     references_per_slice: int
 
     @classmethod
-    def over(cls, queries: int, references: int, shard_size: int | None) -> Tiles:
-        """The cut for so many queries and references: by the data alone, or so many references a shard."""
-        tall = _balanced(queries, QUERIES_PER_TILE)
+    def over(cls, queries: int, references: int, shard_size: int | None, most: int = QUERIES_PER_TILE) -> Tiles:
+        """The cut for so many queries, at most so many a tile, and references: by the data, or so many a shard."""
+        tall = _balanced(queries, most)
         least = -(-LEAST_TILES // max(-(-queries // tall), 1))
         wide = min(REFERENCES_PER_SLICE, max(-(-references // least), LEAST_REFERENCES))
         return cls(queries, references, tall, shard_size or _balanced(references, wide))

@@ -60,9 +60,12 @@ class VectorRows:
         """The position, and the place, of each set's first row."""
         return (0, *itertools.accumulate(one.count for one in self.sets))
 
-    def read(self, start: int, stop: int) -> Piece:
-        """Places and vectors of the rows at these positions: views where they lie in one shard."""
-        pieces = [piece for piece in self._pieces(start, stop) if len(piece[0])]
+    def read(self, start: int, stop: int, only: NDArray[np.int64] | None = None) -> Piece:
+        """Places and vectors of the rows at these positions, perhaps of some places only.
+
+        They are views where they lie in one shard and all are wanted.
+        """
+        pieces = [piece for piece in self._pieces(start, stop, only) if len(piece[0])]
         dimensions = sorted({vectors.shape[1] for _, vectors in pieces})
         if len(dimensions) > 1:
             raise DataError(f"{self.what}: vectors of dimension {' and '.join(map(str, dimensions))}; expected one")
@@ -73,7 +76,7 @@ class VectorRows:
         index, vectors = zip(*pieces, strict=True)
         return np.concatenate(index), np.concatenate(vectors)
 
-    def _pieces(self, start: int, stop: int) -> Iterator[Piece]:
+    def _pieces(self, start: int, stop: int, only: NDArray[np.int64] | None) -> Iterator[Piece]:
         for number, one in enumerate(self.sets):
             first = self._first[number]
             for shard in one.mapped.shards:
@@ -81,7 +84,11 @@ class VectorRows:
                 if low < high:
                     arrays = self._arrays(number, shard.index)
                     rows = slice(low - shard.start, high - shard.start)
-                    yield arrays["index"][rows] + first, as_floats(arrays["vectors"][rows])
+                    place, vectors = arrays["index"][rows] + first, arrays["vectors"][rows]
+                    if only is not None:
+                        wanted = np.isin(place, only)
+                        place, vectors = place[wanted], vectors[wanted]
+                    yield place, as_floats(vectors)
 
     def _arrays(self, number: int, shard: int) -> Arrays:
         key = number, shard
