@@ -21,7 +21,7 @@ from raybench.digests import digest_of
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
-from raybench.errors import ConfigError, ProblemList
+from raybench.errors import ProblemList
 from raybench.formats.copydays import STRONG, CopydaysLayout
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.copydays import overall_micro_ap, query_ap, relevant_results
@@ -38,12 +38,13 @@ from raybench.vector_sources import NamedVectors, note_dimensions
 COLUMNS = ("codec", "strong_mAP", "overall_uAP")
 BLOCK_COLUMNS = ("codec", "block", "mAP")
 FRACTIONS = frozenset(("strong_mAP", "overall_uAP", "mAP"))
+K = 100
 STEMS = {"distractors": ("distractors",), "training": ("training", "train", "codec_train")}
 OPTIONS = (
     Option("distractors", "folder of distractor images", is_uri=True),
     Option("training", "folder of images that codecs are trained on", is_uri=True),
     Option("codecs", "FAISS index_factory strings ending in Flat, separated by ; [default: the published list]"),
-    Option("k", "neighbours a query", default=100, kind=int),
+    Option("k", "neighbours a query", default=K, kind=int),
     Option("metadata", "text for a last column `metadata` of the main table"),
     *image_sets.OPTIONS,
 )
@@ -93,6 +94,7 @@ class Plan:
     sets: CopydaysSets
     descriptor: ImageSpec | None
     codecs: tuple[str, ...]  # none: the published list, once dimension and lengths are known
+    k: int
     notes: tuple[str, ...]
 
     @property
@@ -160,10 +162,9 @@ class Plan:
         images, *distractors = projected
         originals = take_rows(run, images, self.sets.layout.originals, "originals")
         device = "gpu" if run.gpus else "cpu"
-        k = self.job.options.get("k") or 100
-        return search_sets(
-            run, images, [originals, *distractors], k, "L2", device=device, shard_size=self.job.shard_size
-        ).nearest
+        database = [originals, *distractors]
+        shard_size = self.job.shard_size
+        return search_sets(run, images, database, self.k, "L2", device=device, shard_size=shard_size).nearest
 
     def _readable(self, skipped: NDArray[np.int64]) -> tuple[dict[str, NDArray[np.int64]], TruePairs, int]:
         """Queries of each block and true pairs without what could not be read; and how many queries were lost."""
@@ -218,10 +219,10 @@ def _skip_notes(images: int, queries: int) -> Iterable[str]:
 def prepare(job: Job) -> Plan:
     """Find and check everything that the job rests on; raises all problems together."""
     image_sets.check_inputs(job, results=False)
-    if (job.options.get("k") or 100) < 1:
-        raise ConfigError(f"--k {job.options['k']}: expected at least 1")
     problems = ProblemList()
-    descriptor, layout = None, None
+    descriptor, layout, k = None, None, K
+    with problems.noting():
+        k = image_sets.neighbours(job, K)
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
     images, distractors, training = _find_sets(job, problems)
@@ -236,7 +237,7 @@ def prepare(job: Job) -> Plan:
     if job.limit is not None:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} originals with their copies, and as many others, were used.")
-    return Plan(job, image_sets.digests(sets.all, descriptor), sets, descriptor, codecs, tuple(notes))
+    return Plan(job, image_sets.digests(sets.all, descriptor), sets, descriptor, codecs, k, tuple(notes))
 
 
 def _find_sets(job: Job, problems: ProblemList) -> tuple[ImageSet | None, ImageSet | None, ImageSet | None]:

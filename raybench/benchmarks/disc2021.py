@@ -25,7 +25,7 @@ from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
-from raybench.errors import ConfigError, ProblemList
+from raybench.errors import ProblemList
 from raybench.formats import disc
 from raybench.formats.names import Names, common_names
 from raybench.metrics.micro_ap import PooledFigures, TruePairs
@@ -38,6 +38,7 @@ VARIANT_COLUMNS = (
     *("recall_at_p99", "threshold_at_p90", "threshold_at_p95", "threshold_at_p99"),
 )
 FRACTIONS = frozenset((*COLUMNS[2:], "recall_at_10", "recall_at_p95", "recall_at_p99"))
+K = 10
 DEFAULT_NORM = "1.0[0,2]"
 NO_VARIANT = Variant("None", "None", "predictions")
 SHOWN = 3  # names in a note
@@ -50,7 +51,7 @@ OPTIONS = (
     ),
     Option("codecs", "FAISS index_factory strings ending in Flat, separated by ; [default: the published list]"),
     Option("score-norm", "WEIGHT[FIRST,LAST] separated by ;, or none [default: 1.0[0,2]]"),
-    Option("k", "candidates a query", default=10, kind=int),
+    Option("k", "candidates a query", default=K, kind=int),
     Option("global-candidates", "main table of the best k x queries pairs over all, not of k a query", kind=bool),
     Option("max-predictions", "lines that a predictions file may have", default=disc.MOST_PREDICTIONS, kind=int),
     Option("metadata", "text for a last column `metadata` of the main table"),
@@ -99,6 +100,7 @@ class Plan:
     inputs: dict[str, str]
     sets: DiscSets
     descriptor: ImageSpec | None
+    k: int
     codecs: tuple[str, ...]  # none: the published list, once dimension and lengths are known
     norms: tuple[ScoreNorm, ...]
     notes: tuple[str, ...]
@@ -120,7 +122,7 @@ class Plan:
         ]
         truth = self._readable_truth(*(described[role].skipped for role in ("queries", "references")))
         vectors = {role: found.vectors for role, found in described.items()}
-        candidates = find_candidates(run, self.job, vectors, self.codecs, self.norms)
+        candidates = find_candidates(run, self.job, vectors, self.k, self.codecs, self.norms)
         scores, figures = _scored(run, candidates.pairs, truth)
         kind = "global" if self.job.options.get("global_candidates") else "knn"
         chosen = [variant for variant in candidates.order if variant.candidates == kind]
@@ -133,7 +135,7 @@ class Plan:
             {
                 "queries": len(self.sets.queries),
                 "references": len(self.sets.references),
-                "k": self.job.options.get("k") or 10,
+                "k": self.k,
                 "candidates": kind,
                 "variants": {(variant.codec, variant.score_norm) for variant in chosen},
             },
@@ -223,8 +225,6 @@ def _cells(found: PooledFigures | None) -> tuple[Cell, ...]:
 def prepare(job: Job) -> Plan | ScoredPlan:
     """Read and check every file that the job rests on; raises all problems together."""
     image_sets.check_inputs(job, results=True)
-    if (job.options.get("k") or 10) < 1:
-        raise ConfigError(f"--k {job.options['k']}: expected at least 1")
     return _prepare_predictions(job) if job.results else _prepare_sets(job)
 
 
@@ -249,6 +249,9 @@ def _prepare_sets(job: Job) -> Plan:
     problems = ProblemList()
     descriptor, truth, digest = None, None, ""
     norms: tuple[ScoreNorm, ...] = ()
+    k = K
+    with problems.noting():
+        k = image_sets.neighbours(job, K)
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
     with problems.noting():
@@ -274,7 +277,7 @@ def _prepare_sets(job: Job) -> Plan:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")
     inputs = {"ground truth": digest, **image_sets.digests(sets.all, descriptor)}
-    return Plan(job, inputs, sets, descriptor, codecs, norms, tuple(notes))
+    return Plan(job, inputs, sets, descriptor, k, codecs, norms, tuple(notes))
 
 
 def _check_norms(job: Job, norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList) -> None:

@@ -35,7 +35,7 @@ class Candidates:
 
 
 def find_candidates(
-    run: Run, job: Job, vectors: dict[str, VectorSet], codecs: tuple[str, ...], norms: tuple[ScoreNorm, ...]
+    run: Run, job: Job, vectors: dict[str, VectorSet], k: int, codecs: tuple[str, ...], norms: tuple[ScoreNorm, ...]
 ) -> Candidates:
     """Candidates by every codec and normalisation, without normalisation first; no codecs: the published list."""
     facts = {role: vector_facts(run, one) for role, one in vectors.items()}
@@ -51,7 +51,7 @@ def find_candidates(
             failed[codec] = projected.reason
         else:
             sets = dict(zip(vectors, projected, strict=True))
-            found |= {(codec, norm): pairs for norm, pairs in _by_norm(run, job, sets, norms).items()}
+            found |= {(codec, norm): pairs for norm, pairs in _by_norm(run, job, sets, k, norms).items()}
     keys = [(codec, norm) for norm in ("None", *map(str, norms)) for codec in codecs]
     order = tuple(Variant(*key, kind) for key in keys for kind in KINDS)
     pairs = {
@@ -72,10 +72,9 @@ def _leakage_notes(run: Run, facts: dict[str, VectorFacts]) -> Iterator[str]:
 
 
 def _by_norm(
-    run: Run, job: Job, sets: dict[str, VectorSet], norms: tuple[ScoreNorm, ...]
+    run: Run, job: Job, sets: dict[str, VectorSet], k: int, norms: tuple[ScoreNorm, ...]
 ) -> dict[str, tuple[Mapped, Mapped]]:
     device = "gpu" if run.gpus else "cpu"
-    k = job.options.get("k") or 10
 
     def searched(metric: str, biases: dict[str, Mapped | None]) -> dict[str, tuple[Mapped, Mapped]]:
         found = search_sets(

@@ -86,7 +86,7 @@ def preprocessing(job: Job) -> Preprocess:
     """The published preprocessing that the options ask for."""
     size, keep, long = (job.options.get(key) for key in ("size", "preserve_aspect_ratio", "resize_long_edge"))
     mode = "long_edge" if long else "short_edge" if keep in (None, True) else "square"
-    return Preprocess(size or 288, mode)
+    return Preprocess(288 if size is None else size, mode)
 
 
 def preprocessing_notes(job: Job) -> tuple[str, ...]:
@@ -109,6 +109,14 @@ def descriptor_of(job: Job) -> ImageSpec | None:
             return None
     arguments = {**job.descriptor_args, **network}
     return resolve_images(job.descriptor, arguments, preprocessing(job), job.options.get("dtype") or "float32")
+
+
+def neighbours(job: Job, default: int) -> int:
+    """`--k`."""
+    k = job.options.get("k")
+    if k is not None and k < 1:
+        raise ConfigError(f"--k {k}: expected at least 1")
+    return default if k is None else int(k)
 
 
 def asked_codecs(job: Job) -> tuple[str, ...]:

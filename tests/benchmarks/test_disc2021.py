@@ -217,7 +217,8 @@ def checked(raybench, *given):
 
 def test_ground_truth_that_names_unknown_images_is_refused_with_its_lines(vectors, raybench):
     truth = vectors / "val_groundtruth_matches.csv"
-    truth.write_text(truth.read_text() + "Q99999,R000001\nQ00001,R999999\n")
+    matched = next(row["query_id"] for row in rows_of(truth) if row["reference_id"])
+    truth.write_text(truth.read_text() + f"Q99999,R000001\n{matched},R999999\n")
     errors = checked(raybench, "--features", vectors)
     assert len(errors) == 2
     assert "query 'Q99999' is not among the queries" in errors[0]
