@@ -82,7 +82,7 @@ class ImageSpec:
     def open(self) -> ImageDescriptor:
         """The descriptor itself, a model file fetched to this node first."""
         descriptor: ImageDescriptor = self.named.open()
-        if hasattr(descriptor, "prepare"):
+        if hasattr(type(descriptor), "prepare"):
             return descriptor
         assert self.preprocess is not None
         return Preprocessed(descriptor, self.preprocess)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.errors import ConfigError, DataError
+from raybench.errors import ConfigError, DataError, reason_of
 from raybench.formats.images import Preprocess, normalised
 
 
@@ -92,8 +92,9 @@ class OnnxImages:
                 self._path, sess_options=options, providers=[*providers, "CPUExecutionProvider"]
             )
         except Exception as cause:  # its own exceptions have no common type but this one
-            reason = str(cause).splitlines()[0]
-            raise DataError(f"{self._path}: can't be loaded as ONNX ({reason}); export the model again") from cause
+            raise DataError(
+                f"{self._path}: can't be loaded as ONNX ({reason_of(cause)}); export the model again"
+            ) from cause
         self._check_input(session)
         return session
 

@@ -5,6 +5,8 @@ It needs no weights. All is done in `prepare`, on CPUs, picture by picture.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,23 +32,17 @@ class Pdq:
         bits, _ = pdqhash.compute(np.ascontiguousarray(image))
         return np.packbits(bits)
 
-    def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def describe(self, batch: NDArray[np.uint8]) -> NDArray[Any]:
         """The hashes, (n, 32)."""
         return batch
 
 
-class PdqFloat:
+class PdqFloat(Pdq):
     """The same bits as -1 and 1, for searches and codecs over floats."""
 
     name = "pdq-float"
     distance = "L2"
-    version = 1
-    uses_gpu = False
 
-    def __init__(self) -> None:
-        self._bits = Pdq()
-        self.shape, self.prepare = self._bits.shape, self._bits.prepare
-
-    def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def describe(self, batch: NDArray[np.uint8]) -> NDArray[Any]:
         """Rows (n, 256)."""
         return np.unpackbits(batch, axis=1).astype(np.float32) * 2 - 1

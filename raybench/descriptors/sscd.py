@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from raybench.descriptors.image_networks import ImageNetwork
 from raybench.descriptors.sscd_backbones import BACKBONES, file_key
 from raybench.descriptors.torch_models import exact_torch
-from raybench.errors import ConfigError, DataError, Problems, nearest
+from raybench.errors import ConfigError, DataError, Problems, nearest, reason_of
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +71,7 @@ def read_state(path: str) -> dict[str, Any]:
         raise DataError(f"{path}: no such file; expected a weight file") from None
     except (RuntimeError, ValueError, EOFError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile) as cause:
         raise DataError(
-            f"{path}: can't be read as weights ({str(cause).splitlines()[0]}); expected what torch.save(state_dict) "
+            f"{path}: can't be read as weights ({reason_of(cause)}); expected what torch.save(state_dict) "
             "writes; a TorchScript model is torchscript:URI"
         ) from cause
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.errors import DataError
+from raybench.errors import DataError, reason_of
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,7 @@ def load_torchscript(path: str, device: str) -> torch.jit.ScriptModule:
         model: torch.jit.ScriptModule = jit.load(path, map_location=device)
     except (RuntimeError, ValueError) as cause:
         raise DataError(
-            f"{path}: can't be loaded as TorchScript on {device} ({str(cause).splitlines()[0]}); "
+            f"{path}: can't be loaded as TorchScript on {device} ({reason_of(cause)}); "
             "a state_dict or a pickled model must be exported first: torch.jit.trace(model, batch).save(path)"
         ) from cause
     return model.eval()

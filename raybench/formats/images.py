@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from raybench.errors import ConfigError, DataError
+from raybench.errors import ConfigError, DataError, reason_of
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".jp2")
 MODES = ("short_edge", "square", "long_edge")
@@ -63,8 +63,9 @@ def _opened(data: bytes, name: str) -> Iterator[Image.Image]:
     except UnidentifiedImageError:
         raise DataError(f"{name}: no image that Pillow knows ({len(data):,} bytes); mend or remove it") from None
     except Exception as cause:  # its decoders raise whatever the damage made them trip over
-        reason = str(cause) or type(cause).__name__
-        raise DataError(f"{name}: can't be decoded ({reason}); the file may be cut short or damaged") from cause
+        raise DataError(
+            f"{name}: can't be decoded ({reason_of(cause)}); the file may be cut short or damaged"
+        ) from cause
 
 
 def _check_size(image: Image.Image, name: str) -> None:
