@@ -68,10 +68,14 @@ def row_sums(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
 def pair_distances(queries: Vectors, references: Vectors, pairs: Positions, metric: str) -> NDArray[np.float64]:
     """The deciding distances of pairs of rows."""
     out = np.empty(len(pairs[0]), np.float64)
-    step = max(BLOCK_VALUES // max(queries.shape[1], 1), 1)
+    step = min(max(BLOCK_VALUES // max(queries.shape[1], 1), 1), max(len(out), 1))
+    left, right = (np.empty((step, queries.shape[1]), np.float32) for _ in range(2))  # fresh memory would cost a fifth
     for start in range(0, len(out), step):
         query, reference = (column[start : start + step] for column in pairs)
-        out[start : start + step] = row_distances(queries[query], references[reference], metric)
+        own, other = left[: len(query)], right[: len(query)]
+        np.take(queries, query, axis=0, out=own, mode="clip")  # "raise" would copy twice
+        np.take(references, reference, axis=0, out=other, mode="clip")
+        out[start : start + step] = row_distances(own, other, metric)
     return out
 
 
@@ -85,25 +89,21 @@ def nearest_places(
     """
     if queries.shape[1] != references.vectors.shape[1]:
         raise ValueError(f"queries have dimension {queries.shape[1]}, references {references.vectors.shape[1]}")
-    found = np.full((len(queries), k), np.inf), np.full((len(queries), k), NO_REFERENCE, np.int64)
     asked = min(k + margin, len(references))
     if not asked or not len(queries):
-        return found
+        return _nothing(len(queries), k)
     values, rows = propose(queries, references.vectors, asked, metric)
     values = values if metric == "L2" else -values
     with np.errstate(invalid="ignore"):  # inf - inf, where products overflowed
         limit = values[:, min(k, asked) - 1] + 2.0 * _errors(queries, references.vectors, metric)
     usable = np.isfinite(limit) & (rows.min(axis=1) >= 0)  # FAISS leaves places open where its values overflow
     settled = usable & ((values[:, -1] > limit) | (asked == len(references)))
-    query, column = np.nonzero(settled[:, None] & ~(values > limit[:, None]))
-    _decide(found, queries, references, (query, rows[query, column]), metric)
+    found = _first_of(queries, references, rows, settled[:, None] & ~(values > limit[:, None]), k, metric)
     (unsettled,) = np.nonzero(~settled)
     if len(unsettled):
         proposed = np.where(usable[unsettled, None], rows[unsettled], -1)
-        for column_of_found, widened in zip(
-            found, _widened(queries[unsettled], references, proposed, k, metric), strict=True
-        ):
-            column_of_found[unsettled] = widened
+        widened = _widened(queries[unsettled], references, proposed, k, metric)
+        found[0][unsettled], found[1][unsettled] = widened
     return found
 
 
@@ -136,9 +136,7 @@ def below_by_numpy(left: Vectors, right: Vectors, limits: NDArray[np.float32]) -
 
 def _widened(queries: Vectors, references: References, rows: NDArray[np.int64], k: int, metric: str) -> Nearest:
     """The nearest of queries for which too little was proposed; -1 in `rows` is no proposal."""
-    found = np.full((len(queries), k), np.inf), np.full((len(queries), k), NO_REFERENCE, np.int64)
-    query, column = np.nonzero(rows >= 0)
-    _decide(found, queries, references, (query, rows[query, column]), metric)
+    found = _first_of(queries, references, rows, rows >= 0, k, metric)
     limits = found[0][:, -1].copy()  # at least k references are as near as that
     fewer = _first_copies(references, k)
     for (query, reference), distances in pairs_within(queries, fewer.vectors, limits, metric, below_by_numpy):
@@ -157,10 +155,21 @@ def _first_copies(references: References, k: int) -> References:
     return references if len(kept) == len(order) else References(references.place[kept], references.vectors[kept])
 
 
-def _decide(found: Nearest, queries: Vectors, references: References, pairs: Positions, metric: str) -> None:
-    """Measure the pairs and fill in the nearest of each query."""
-    distances = pair_distances(queries, references.vectors, pairs, metric)
-    _fill(found, pairs[0], references.place[pairs[1]], distances)
+def _first_of(
+    queries: Vectors, references: References, rows: NDArray[np.int64], asked: NDArray[np.bool_], k: int, metric: str
+) -> Nearest:
+    """Of the rows proposed for each query, (queries, any), those that are asked for, measured; the first k of them."""
+    distance, place = _nothing(len(queries), max(k, rows.shape[1]))
+    query, column = np.nonzero(asked)
+    pairs = query, rows[query, column]
+    distance[query, column] = pair_distances(queries, references.vectors, pairs, metric)
+    place[query, column] = references.place[pairs[1]]
+    order = np.lexsort((place, distance), axis=1)[:, :k]
+    return np.take_along_axis(distance, order, axis=1), np.take_along_axis(place, order, axis=1)
+
+
+def _nothing(queries: int, k: int) -> Nearest:
+    return np.full((queries, k), np.inf), np.full((queries, k), NO_REFERENCE, np.int64)
 
 
 def _fill(found: Nearest, query: NDArray[np.int64], place: NDArray[np.int64], distance: NDArray[np.float64]) -> None:

@@ -103,10 +103,11 @@ class SearchTiles:
             nothing = np.zeros((0, self.k))
             return TopK(np.zeros(0, np.int64), nothing, nothing.astype(np.int64)).to_arrays()
         self._check_dimension(queries, references)
-        found = nearest_places(
+        distance, reference = nearest_places(
             queries, References(place, references), self.k, margin(self.k), self.metric, self._proposer.nearest
         )
-        return TopK.of(query, *found, self.k).to_arrays()
+        order = np.argsort(query)
+        return TopK(query[order], distance[order], reference[order]).to_arrays()
 
     def keys(self, shard: Shard) -> str:
         queries, references = self.tiles.at(shard.index)
