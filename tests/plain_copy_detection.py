@@ -1,4 +1,4 @@
-"""DISC2021 figures of one TorchScript file in one process, by Pillow, torch and faiss alone: what tests compare with."""
+"""DISC2021 figures of a TorchScript file in one process, by Pillow, torch and faiss alone: what tests compare with."""
 
 import csv
 from pathlib import Path

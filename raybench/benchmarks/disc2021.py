@@ -130,7 +130,11 @@ class Plan:
         return Outcome(
             _main_table(self.job, figures, chosen, candidates.failed, notes),
             (_variants_table({variant: figures.get(variant) for variant in candidates.order}),),
-            (*_export_curves(run, scores, tuple(candidates.pairs)), *self._export_predictions(run, candidates, chosen)),
+            (
+                *_export_curves(run, scores, tuple(candidates.pairs)),
+                *self._export_predictions(run, candidates, chosen),
+                *image_sets.exported(run, self.job, self.sets.all, vectors),
+            ),
             tuple(skipped),
             {
                 "queries": len(self.sets.queries),

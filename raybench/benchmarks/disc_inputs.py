@@ -15,7 +15,7 @@ from raybench.errors import ConfigError, ProblemList
 from raybench.formats import disc
 from raybench.formats.names import Names
 from raybench.metrics.micro_ap import TruePairs
-from raybench.vector_sources import NamedVectors, note_dimensions
+from raybench.vector_sources import SSCD_SUFFIX, find_vectors
 
 TRUTH = "val_groundtruth_matches.csv"
 # The published layout first, then the competition's own.
@@ -80,13 +80,14 @@ def _truth_beside(job: Job) -> str:
 def find_sets(job: Job, problems: ProblemList) -> dict[str, ImageSet | None]:
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
     if job.features:
-        root = job.features
-        found = {
-            role: image_sets.vectors_on_disk(role, root, stems, problems, wanted=role != "training")
-            for role, stems in STEMS.items()
-        }
-        sources = [images.source for images in found.values() if images is not None]
-        note_dimensions([source for source in sources if isinstance(source, NamedVectors)], problems)
+        root, found = job.features, {}
+        for role, stems in STEMS.items():
+            if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
+                found[role] = image_sets.vectors_on_disk(role, [root], problems, part=role)
+            else:
+                uris = find_vectors(root, stems, problems, wanted=role != "training")
+                found[role] = image_sets.vectors_on_disk(role, uris, problems)
+        image_sets.note_other_dimensions(found.values(), problems)
         return found
     return {role: _pictures(job, role, problems) for role in FOLDERS}
 
