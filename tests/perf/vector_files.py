@@ -18,7 +18,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
-from raybench.steps.export_set import NamedSet, export_sets
+from raybench.steps.export_set import descriptor_file, export_sets
 from raybench.steps.read_set import read_set
 from raybench.vector_sources import NamedVectors
 from tests.perf.figures import Memory
@@ -95,7 +95,7 @@ def main(file: str, folder: str) -> None:
     run = Run(f"{folder}/out", f"{folder}/store", InlineExecutor(Silent()), Silent())
     read = read_set(run, source, "references")
     marks.append(time.perf_counter())
-    export_sets(run, {"references.h5": NamedSet(read, source.names)})
+    export_sets(run, {"references.h5": descriptor_file(read, source.names)})
     marks.append(time.perf_counter())
     print(*np.diff(marks), peaks[0])
 
