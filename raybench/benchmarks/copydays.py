@@ -36,7 +36,8 @@ from raybench.steps.take_rows import take_rows
 from raybench.steps.vector_facts import are_normalised, vector_facts
 from raybench.steps.vector_set import VectorSet
 from raybench.table import Cell, Table
-from raybench.vector_sources import SSCD_SUFFIX, find_vectors
+from raybench.vector_sources import find_vectors
+from raybench.vector_sources.sscd import SSCD_SUFFIX
 
 COLUMNS = ("codec", "strong_mAP", "overall_uAP")
 BLOCK_COLUMNS = ("codec", "block", "mAP")

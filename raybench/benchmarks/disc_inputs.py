@@ -15,7 +15,8 @@ from raybench.errors import ConfigError, ProblemList
 from raybench.formats import disc
 from raybench.formats.names import Names
 from raybench.metrics.micro_ap import TruePairs
-from raybench.vector_sources import SSCD_SUFFIX, find_vectors
+from raybench.vector_sources import find_vectors
+from raybench.vector_sources.sscd import SSCD_SUFFIX
 
 TRUTH = "val_groundtruth_matches.csv"
 # The published layout first, then the competition's own.

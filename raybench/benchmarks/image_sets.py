@@ -21,7 +21,7 @@ from raybench.formats.names import NORMALISERS, Names, strings
 from raybench.image_folders import ImageFolder, double_stems, list_images
 from raybench.steps.codec import codec_problems, trains
 from raybench.steps.describe import describe_images
-from raybench.steps.export_set import NamedSet, export_sets
+from raybench.steps.export_set import descriptor_file, export_sets, submission_file
 from raybench.steps.read_set import read_set
 from raybench.steps.take_rows import take_rows
 from raybench.steps.vector_set import VectorSet
@@ -199,10 +199,14 @@ def described(run: Run, job: Job, descriptor: ImageSpec | None, images: ImageSet
 
 
 def exported(run: Run, job: Job, sets: Iterable[ImageSet], vectors: dict[str, VectorSet]) -> list[str]:
-    """The files that `--export-descriptors` asks for, written; they read back as `--features`."""
+    """The files that `--export-descriptors` asks for, written; those of single sets read back as `--features`."""
     if not job.options.get("export_descriptors"):
         return []
-    files = {f"results/{one.what}.h5": NamedSet(vectors[one.what], one.names) for one in sets}
+    named = {one.what: one.names for one in sets}
+    files = {f"results/{what}.h5": descriptor_file(vectors[what], names) for what, names in named.items()}
+    if "queries" in named:
+        both = [part for what in ("queries", "references") for part in (vectors[what], named[what])]
+        files["results/submission.h5"] = submission_file(*both)
     export_sets(run, files)
     return list(files)
 
