@@ -205,8 +205,9 @@ def exported(run: Run, job: Job, sets: Iterable[ImageSet], vectors: dict[str, Ve
     named = {one.what: one.names for one in sets}
     files = {f"results/{what}.h5": descriptor_file(vectors[what], names) for what, names in named.items()}
     if "queries" in named:
-        both = [part for what in ("queries", "references") for part in (vectors[what], named[what])]
-        files["results/submission.h5"] = submission_file(*both)
+        files["results/submission.h5"] = submission_file(
+            vectors["queries"], named["queries"], vectors["references"], named["references"]
+        )
     export_sets(run, files)
     return list(files)
 
