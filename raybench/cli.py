@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from raybench.arguments import POSITIVE, common_options, input_options, jobs_of
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.job import Benchmark
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
+from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
 from raybench.engine.manifest import read_manifest
 from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
 from raybench.evaluate import Settings, evaluate, evaluate_all, preflight_all, read_tables
@@ -144,12 +145,16 @@ def list_() -> None:
         click.echo(f"  {benchmark.name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
-    click.echo("\ndescriptors")
-    for name, target in DESCRIPTORS.items():
-        click.echo(f"  {name:<24} {target}")
-    for kind in MODEL_FILES:
-        click.echo(f"  {kind + ':URI':<24} a model file")
-    click.echo(f"  {'module:Class':<24} your own (see the README)")
+    _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
+    _list_descriptors("images (disc2021, copydays)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+
+
+def _list_descriptors(of: str, named: Iterable[str], files: Iterable[str]) -> None:
+    click.echo(f"\ndescriptors of {of}")
+    click.echo(f"  {', '.join(named)}")
+    click.echo(
+        f"  {', '.join(f'{kind}:URI' for kind in files)} (a model file)\n  module:Class (your own; see the README)"
+    )
 
 
 @cli.command()

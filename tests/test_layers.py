@@ -14,9 +14,11 @@ LAYERS = {
     "metrics": 0,
     "formats": 0,
     "table": 0,
+    "storage_errors": 0,
     "storage": 1,
     "sources": 2,
     "image_folders": 2,
+    "vector_sources": 2,
     "descriptors": 2,
     "engine": 3,
     "steps": 4,
@@ -25,6 +27,7 @@ LAYERS = {
     "arguments": 6,
     "report": 6,
     "tasks": 6,
+    "sscd_flags": 6,
     "demo": 6,
     "cli": 6,
     "__main__": 6,
@@ -33,11 +36,12 @@ LAYERS = {
 HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
-    "faiss": {"steps/neighbours.py"},
+    "faiss": {"steps/proposer.py", "steps/codec.py"},
     "torch": {
         f"descriptors/{name}.py"
         for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
-    },
+    }
+    | {"vector_sources/sscd.py", "steps/proposer.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"demo/hpatches.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},

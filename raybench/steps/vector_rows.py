@@ -1,0 +1,100 @@
+"""Rows of vector sets by position: one or several sets, one behind the other, read a slice at a time.
+
+Positions count the rows as the sets' stages planned them; a shard may hold fewer (a skipped image), never more. A row's
+place is its place in name order, those of the second set behind all of the first. Files are mapped, not loaded.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.digests import digest_of
+from raybench.errors import DataError
+from raybench.formats.shardfile import Arrays
+from raybench.steps.vector_set import VectorSet, as_floats
+
+MOST_OPEN = 32  # mapped files that a process keeps: they cost address space and page cache only
+
+Piece = tuple[NDArray[np.int64], NDArray[np.float32]]  # places and vectors
+
+
+@dataclass(frozen=True)
+class VectorRows:
+    """The rows of sets that are searched as one."""
+
+    sets: tuple[VectorSet, ...]
+
+    @classmethod
+    def of(cls, sets: VectorSet | Sequence[VectorSet]) -> VectorRows:
+        return cls((sets,) if isinstance(sets, VectorSet) else tuple(sets))
+
+    @property
+    def what(self) -> str:
+        return " + ".join(one.what for one in self.sets)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(*((one.digest, one.count) for one in self.sets))
+
+    def __len__(self) -> int:
+        return sum(one.count for one in self.sets)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sets": self.sets}
+
+    @cached_property
+    def _open(self) -> OrderedDict[tuple[int, int], Arrays]:
+        """Shards opened last: consecutive slices meet in one, and its checksums are read through once."""
+        return OrderedDict()
+
+    @cached_property
+    def _first(self) -> tuple[int, ...]:
+        """The position, and the place, of each set's first row."""
+        return (0, *itertools.accumulate(one.count for one in self.sets))
+
+    def read(self, start: int, stop: int, only: NDArray[np.int64] | None = None) -> Piece:
+        """Places and vectors of the rows at these positions, perhaps of some places only.
+
+        They are views where they lie in one shard and all are wanted.
+        """
+        pieces = [piece for piece in self._pieces(start, stop, only) if len(piece[0])]
+        dimensions = sorted({vectors.shape[1] for _, vectors in pieces})
+        if len(dimensions) > 1:
+            raise DataError(f"{self.what}: vectors of dimension {' and '.join(map(str, dimensions))}; expected one")
+        if len(pieces) == 1:
+            return pieces[0]
+        if not pieces:
+            return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
+        index, vectors = zip(*pieces, strict=True)
+        return np.concatenate(index), np.concatenate(vectors)
+
+    def _pieces(self, start: int, stop: int, only: NDArray[np.int64] | None) -> Iterator[Piece]:
+        for number, one in enumerate(self.sets):
+            first = self._first[number]
+            for shard in one.mapped.shards:
+                low, high = max(start - first, shard.start), min(stop - first, shard.stop)
+                if low < high:
+                    arrays = self._arrays(number, shard.index)
+                    rows = slice(low - shard.start, high - shard.start)
+                    place, vectors = arrays["index"][rows] + first, arrays["vectors"][rows]
+                    if only is not None:
+                        wanted = np.isin(place, only)
+                        place, vectors = place[wanted], vectors[wanted]
+                    yield place, as_floats(vectors)
+
+    def _arrays(self, number: int, shard: int) -> Arrays:
+        key = number, shard
+        if key not in self._open:
+            self._open[key] = self.sets[number].mapped.read(shard)
+            if len(self._open) > MOST_OPEN:
+                self._open.popitem(last=False)
+        self._open.move_to_end(key)
+        return self._open[key]
