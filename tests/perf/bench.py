@@ -19,6 +19,7 @@ BENCHES = {
     "verification": "tests.perf.verification",
     "hpatches-matching": "tests.perf.hpatches_matching",
     "hpatches-retrieval": "tests.perf.hpatches_retrieval",
+    "image-extraction": "tests.perf.image_extraction",
     "pooled": "tests.perf.pooled",
 }
 # Minutes and gigabytes.
