@@ -65,11 +65,26 @@ def input_options(benchmark: Benchmark) -> list[click.Option]:
     for option in benchmark.options:
         kind: Any = click.Choice(option.choices) if option.choices else option.kind
         names = [f"--{option.name}"]
-        if option.kind is bool:
-            options.append(click.Option(names, is_flag=True, help=option.help))
+        if option.kind is bool:  # `--flag` alone, or as the published tools have it `--flag=true`, `--flag false`
+            truth, help_text = bool(option.default), f"{option.help} [default: {str(bool(option.default)).lower()}]"
+            options.append(
+                click.Option(
+                    names,
+                    type=bool,
+                    is_flag=False,
+                    flag_value=True,
+                    default=truth,
+                    metavar="[true|false]",
+                    help=help_text,
+                )
+            )
         else:
-            several, default = option.is_list, option.default
-            options.append(click.Option(names, type=kind, default=default, multiple=several, help=option.help))
+            several, metavar = option.is_list, "URI" if option.is_uri else None
+            options.append(
+                click.Option(
+                    names, type=kind, default=option.default, multiple=several, help=option.help, metavar=metavar
+                )
+            )
     return options
 
 
@@ -116,7 +131,8 @@ def common_options(out_required: bool) -> list[click.Option]:
 
 
 def _job(benchmark: Benchmark, given: dict[str, Any]) -> tuple[Job, Settings]:
-    uris = ("data", "benchmarks", "tasks", "features", "results", "out", "store")
+    uris = {"data", "benchmarks", "tasks", "features", "results", "out", "store"}
+    uris |= {option.key for option in benchmark.options if option.is_uri}
     values: dict[str, Any] = {
         key: storage.checked(value) if key in uris and value else value for key, value in given.items()
     }

@@ -14,8 +14,11 @@ LAYERS = {
     "metrics": 0,
     "formats": 0,
     "table": 0,
+    "storage_errors": 0,
     "storage": 1,
     "sources": 2,
+    "image_folders": 2,
+    "vector_sources": 2,
     "descriptors": 2,
     "engine": 3,
     "steps": 4,
@@ -24,6 +27,7 @@ LAYERS = {
     "arguments": 6,
     "report": 6,
     "tasks": 6,
+    "sscd_flags": 6,
     "demo": 6,
     "cli": 6,
     "__main__": 6,
@@ -33,9 +37,15 @@ HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
     "faiss": {"steps/proposer.py", "steps/codec.py"},
-    "torch": {"descriptors/__init__.py", "descriptors/torchscript.py", "steps/proposer.py"},
+    "torch": {
+        f"descriptors/{name}.py"
+        for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
+    }
+    | {"vector_sources/sscd.py", "steps/proposer.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"demo/hpatches.py"},
+    "onnxruntime": {"descriptors/onnx_images.py"},
+    "pdqhash": {"descriptors/pdq.py"},
     "click": {"cli.py", "arguments.py"},
 }
 PURE = {"numpy", "pyarrow", "PIL", "h5py", "xxhash"}  # what layer 0 may import beside the standard library

@@ -78,17 +78,19 @@ class VectorRows:
 
     def _pieces(self, start: int, stop: int, only: NDArray[np.int64] | None) -> Iterator[Piece]:
         for number, one in enumerate(self.sets):
-            first = self._first[number]
-            for shard in one.mapped.shards:
-                low, high = max(start - first, shard.start), min(stop - first, shard.stop)
-                if low < high:
-                    arrays = self._arrays(number, shard.index)
-                    rows = slice(low - shard.start, high - shard.start)
-                    place, vectors = arrays["index"][rows] + first, arrays["vectors"][rows]
-                    if only is not None:
-                        wanted = np.isin(place, only)
-                        place, vectors = place[wanted], vectors[wanted]
-                    yield place, as_floats(vectors)
+            first, shards = self._first[number], one.mapped.shards
+            low, high = max(start - first, 0), min(stop - first, one.count)
+            if low >= high:
+                continue
+            size = len(shards[0])
+            for shard in shards[low // size : -(-high // size)]:
+                arrays = self._arrays(number, shard.index)
+                rows = slice(max(low - shard.start, 0), max(high - shard.start, 0))
+                place, vectors = arrays["index"][rows] + first, arrays["vectors"][rows]
+                if only is not None:
+                    wanted = np.isin(place, only)
+                    place, vectors = place[wanted], vectors[wanted]
+                yield place, as_floats(vectors)
 
     def _arrays(self, number: int, shard: int) -> Arrays:
         key = number, shard

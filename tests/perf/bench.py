@@ -21,8 +21,10 @@ BENCHES = {
     "hpatches-retrieval": "tests.perf.hpatches_retrieval",
     "search": "tests.perf.search",
     "search-memory": "tests.perf.search_memory",
+    "pooled": "tests.perf.pooled",
 }
-ONLY_WHEN_ASKED = {"full-size": "tests.perf.full_size"}  # minutes and gigabytes
+# Minutes and gigabytes.
+ONLY_WHEN_ASKED = {"full-size": "tests.perf.full_size", "vector-files": "tests.perf.vector_files"}
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
