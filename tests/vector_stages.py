@@ -37,11 +37,11 @@ class Given:
 
 
 def vector_set(run, what, vectors, size=100, order=None, absent=()):
-    """A set of these vectors in name order; published in another order and without some, if asked."""
+    """A set of these vectors in name order; published in another order, of some places only, without some, if asked."""
     place = np.arange(len(vectors)) if order is None else np.asarray(order)
     rows = np.asarray(vectors)[place]
     place = np.where(np.isin(place, np.asarray(absent, np.int64)), -1, place)
-    return VectorSet(what, run.map(Given(place, rows), len(rows), size), len(rows))
+    return VectorSet(what, run.map(Given(place, rows), len(rows), size), len(vectors))
 
 
 def inline_run(folder):

@@ -27,7 +27,7 @@ from raybench.metrics.partials import NO_REFERENCE, Rows, TopK
 from raybench.metrics.top_pairs import TopPairs, worst_of_best
 from raybench.steps.proposer import Threshold
 from raybench.steps.search import Found, Tiles
-from raybench.steps.vector_rows import Piece
+from raybench.steps.set_rows import Piece
 
 SPARSE_QUERIES_PER_TILE = 16_384  # of which few are searched again
 ROUNDING = 2.0**-48  # relative, of the sum of a score, a bias and a threshold; what it lets through is looked at again

@@ -230,12 +230,12 @@ def sampled_rows(vectors: VectorSet, seed: int) -> NDArray[np.float32]:
     shards = range(len(vectors.mapped.shards))
     place = [vectors.mapped.read(shard)["index"] for shard in shards]
     dimension = one_row(vectors).shape[1]
-    present = np.sort(np.concatenate(place))
+    present = np.sort(np.concatenate([np.zeros(0, np.int64), *place]))
     most = min(ROWS_PER_DIMENSION * dimension, TRAINING_BYTES // (4 * dimension))
     if len(present) > most:
         present = np.sort(np.random.default_rng(seed).choice(present, most, replace=False))
     rows = np.empty((len(present), dimension), np.float32)
-    for shard in shards:
+    for shard in shards if len(present) else ():
         index, own = vectors.read(shard)
         at = np.searchsorted(present, index)
         taken = np.flatnonzero(present[np.minimum(at, len(present) - 1)] == index)

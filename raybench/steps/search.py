@@ -23,7 +23,7 @@ from raybench.formats.shardfile import Arrays
 from raybench.metrics.exact_search import METRICS, References, nearest_places
 from raybench.metrics.partials import TopK
 from raybench.steps.proposer import MOST_ON_GPU, Proposer
-from raybench.steps.vector_rows import Piece, VectorRows
+from raybench.steps.set_rows import Piece, SetRows
 from raybench.steps.vector_set import VectorSet
 
 QUERIES_PER_TILE = 2_048  # blocks of 512 and more queries keep a matrix product busy
@@ -71,8 +71,8 @@ class Tiles:
 class SearchTiles:
     """The stage over tiles: the k nearest references, within the slice, of each query of the tile."""
 
-    queries: VectorRows
-    references: VectorRows
+    queries: SetRows
+    references: SetRows
     k: int
     metric: str
     tiles: Tiles
@@ -133,8 +133,8 @@ def margin(k: int) -> int:
 class Found:
     """What a search left: `nearest` is one shard, a TopK of `width` references a query, of which k are asked for."""
 
-    queries: VectorRows
-    references: VectorRows
+    queries: SetRows
+    references: SetRows
     metric: str
     k: int
     width: int
@@ -161,7 +161,7 @@ def search_sets(
     """
     if metric not in METRICS:
         raise ValueError(f"metric {metric!r}; there are {', '.join(METRICS)}")
-    asked, among = VectorRows.of(queries), VectorRows.of(references)
+    asked, among = SetRows.of(queries), SetRows.of(references)
     for rows in (asked, among):
         if not len(rows):
             raise DataError(f"{rows.what}: no vectors; a search needs at least one")

@@ -129,6 +129,8 @@ class SharedRows:
 def vector_facts(run: Run, vectors: VectorSet) -> VectorFacts:
     """Count, dimension and length of a set's vectors."""
     shards = vectors.mapped.shards
+    if not shards:
+        raise DataError(f"{vectors.what}: no vectors; expected at least one")
     rows = run.map(RowFacts(vectors), shards[-1].stop, len(shards[0]))
     found = run.read(run.map(SetFacts(vectors.what, rows), 1, 1), 0)
     return VectorFacts(

@@ -1,5 +1,7 @@
 """A projection equals FAISS's to float32 rounding, and a row's result does not depend on the rows beside it."""
 
+from functools import cache
+
 import faiss
 import numpy as np
 import pytest
@@ -33,10 +35,15 @@ def rows(count, seed=0, dimension=24):
     return np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
 
 
+@cache
+def trained(codec):
+    return Transforms(codec, 24).trained(rows(700))
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_trained_codec_projects_as_faiss_does(codec):
     training, asked = rows(700), rows(300, 1)
-    ours = Transforms(codec, 24).trained(training).apply(asked)
+    ours = trained(codec).apply(asked)
     index = faiss.index_factory(24, codec)
     index.train(training)
     theirs = np.frombuffer(index.sa_encode(asked), np.float32).reshape(300, -1)
@@ -45,13 +52,13 @@ def test_a_trained_codec_projects_as_faiss_does(codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_training_again_gives_the_same_bytes(codec):
-    one, two = (Transforms(codec, 24).trained(rows(700)).to_arrays() for _ in range(2))
-    assert shardfile.encode(one) == shardfile.encode(two)
+    again = Transforms(codec, 24).trained(rows(700))
+    assert shardfile.encode(again.to_arrays()) == shardfile.encode(trained(codec).to_arrays())
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_projection_read_back_from_arrays_is_the_same(codec):
-    projection = Transforms(codec, 24).trained(rows(700))
+    projection = trained(codec)
     again = Projection.from_arrays(shardfile.decode(shardfile.encode(projection.to_arrays())))
     assert again.apply(rows(9)).tobytes() == projection.apply(rows(9)).tobytes()
     assert [type(step) for step in again.steps] == [type(step) for step in projection.steps]

@@ -20,6 +20,8 @@ BENCHES = {
     "hpatches-matching": "tests.perf.hpatches_matching",
     "hpatches-retrieval": "tests.perf.hpatches_retrieval",
     "image-extraction": "tests.perf.image_extraction",
+    "search": "tests.perf.search",
+    "search-memory": "tests.perf.search_memory",
     "pooled": "tests.perf.pooled",
 }
 # Minutes and gigabytes.

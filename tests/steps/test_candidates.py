@@ -22,8 +22,7 @@ from raybench.steps.proposer import Threshold, below_by_torch
 from raybench.steps.score_norm import query_biases
 from raybench.steps.search import search_sets
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "golden" / "disc"
-GOLDEN = SHARED if SHARED.exists() else Path("/work/shared/golden/disc")
+GOLDEN = Path(__file__).parents[1] / "golden" / "disc"
 
 
 def descriptors(count, seed=0, dimension=6, whole=True):
@@ -228,7 +227,6 @@ def golden_figures(pairs, truth):
     }
 
 
-@pytest.mark.skipif(not GOLDEN.exists(), reason="shared golden files are not beside this clone")
 @pytest.mark.parametrize("which", ["small", "exact"])
 def test_golden_figures_come_out_of_codecs_norms_and_both_kinds_of_candidates(tmp_path, which):
     expected = json.loads((GOLDEN / "expected.json").read_text())

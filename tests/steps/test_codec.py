@@ -176,6 +176,15 @@ def test_too_small_a_training_set_is_a_failed_codec_where_nobody_checked_before(
     assert "needs 25 training vectors or more, there are 10" in failed.reason
 
 
+def test_a_training_set_of_which_nothing_is_left_is_a_failed_codec(tmp_path):
+    run = inline_run(tmp_path)
+    for number, absent in ((0, ()), (10, range(10))):
+        training = vector_set(run, "training", descriptors(number), absent=absent)
+        failed = project_sets(run, "PCA4,Flat", training, [vector_set(run, "queries", descriptors(5))])
+        assert isinstance(failed, FailedCodec)
+        assert "there are 0" in failed.reason
+
+
 def test_values_that_overflow_fail_the_codec(tmp_path):
     run = inline_run(tmp_path)
     training, huge = vector_set(run, "training", descriptors(300)), np.sign(descriptors(20, 1)) * np.float32(3e38)

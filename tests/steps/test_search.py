@@ -81,6 +81,22 @@ def test_skipped_images_are_neither_asked_for_nor_found(tmp_path):
     assert triples(pairs) == expected
 
 
+def test_images_that_were_never_planned_leave_the_places_of_others_alone(tmp_path):
+    run = inline_run(tmp_path)
+    queries, references = descriptors(20), descriptors(200, seed=1)
+    kept = np.random.default_rng(0).permutation(150)  # the last fifty were left out before anything was described
+    among = [vector_set(run, "some", references, 30, order=kept), vector_set(run, "more", references[:9])]
+    pairs = run.read(
+        nearest_pairs(run, search_sets(run, vector_set(run, "queries", queries), among, 20, "L2", device="cpu")), 0
+    )
+    whole = np.concatenate([references[:150], references[:9]])
+    expected = [
+        (query, place if place < 150 else place + 50, score)
+        for query, place, score in brute_force(queries, whole, 20, "L2")
+    ]
+    assert triples(pairs) == expected
+
+
 def test_several_sets_are_searched_as_one_behind_the_other(tmp_path):
     run = inline_run(tmp_path)
     queries, references = descriptors(30), descriptors(300, seed=1)

@@ -1,12 +1,11 @@
 """Rows of vector sets by position: one or several sets, one behind the other, read a slice at a time.
 
-Positions count the rows as the sets' stages planned them; a shard may hold fewer (a skipped image), never more. A row's
+Positions count rows as the sets' stages planned them; a shard may hold fewer (a skipped image), never more. A row's
 place is its place in name order, those of the second set behind all of the first. Files are mapped, not loaded.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,13 +26,13 @@ Piece = tuple[NDArray[np.int64], NDArray[np.float32]]  # places and vectors
 
 
 @dataclass(frozen=True)
-class VectorRows:
+class SetRows:
     """The rows of sets that are searched as one."""
 
     sets: tuple[VectorSet, ...]
 
     @classmethod
-    def of(cls, sets: VectorSet | Sequence[VectorSet]) -> VectorRows:
+    def of(cls, sets: VectorSet | Sequence[VectorSet]) -> SetRows:
         return cls((sets,) if isinstance(sets, VectorSet) else tuple(sets))
 
     @property
@@ -45,7 +44,8 @@ class VectorRows:
         return digest_of(*((one.digest, one.count) for one in self.sets))
 
     def __len__(self) -> int:
-        return sum(one.count for one in self.sets)
+        """How many positions there are."""
+        return sum(_planned(one) for one in self.sets)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"sets": self.sets}
@@ -54,11 +54,6 @@ class VectorRows:
     def _open(self) -> OrderedDict[tuple[int, int], Arrays]:
         """Shards opened last: consecutive slices meet in one, and its checksums are read through once."""
         return OrderedDict()
-
-    @cached_property
-    def _first(self) -> tuple[int, ...]:
-        """The position, and the place, of each set's first row."""
-        return (0, *itertools.accumulate(one.count for one in self.sets))
 
     def read(self, start: int, stop: int, only: NDArray[np.int64] | None = None) -> Piece:
         """Places and vectors of the rows at these positions, perhaps of some places only.
@@ -77,18 +72,20 @@ class VectorRows:
         return np.concatenate(index), np.concatenate(vectors)
 
     def _pieces(self, start: int, stop: int, only: NDArray[np.int64] | None) -> Iterator[Piece]:
+        position = first_place = 0  # of the set
         for number, one in enumerate(self.sets):
-            first = self._first[number]
-            for shard in one.mapped.shards:
-                low, high = max(start - first, shard.start), min(stop - first, shard.stop)
-                if low < high:
+            low, high = max(start - position, 0), min(stop - position, _planned(one))
+            if low < high:
+                size = len(one.mapped.shards[0])
+                for shard in one.mapped.shards[low // size : -(-high // size)]:
                     arrays = self._arrays(number, shard.index)
-                    rows = slice(low - shard.start, high - shard.start)
-                    place, vectors = arrays["index"][rows] + first, arrays["vectors"][rows]
+                    rows = slice(max(low - shard.start, 0), high - shard.start)
+                    place, vectors = arrays["index"][rows] + first_place, arrays["vectors"][rows]
                     if only is not None:
                         wanted = np.isin(place, only)
                         place, vectors = place[wanted], vectors[wanted]
                     yield place, as_floats(vectors)
+            position, first_place = position + _planned(one), first_place + one.count
 
     def _arrays(self, number: int, shard: int) -> Arrays:
         key = number, shard
@@ -98,3 +95,8 @@ class VectorRows:
                 self._open.popitem(last=False)
         self._open.move_to_end(key)
         return self._open[key]
+
+
+def _planned(vectors: VectorSet) -> int:
+    """How many rows the set's stage planned: fewer than places where images were left out before."""
+    return vectors.mapped.shards[-1].stop if vectors.mapped.shards else 0
