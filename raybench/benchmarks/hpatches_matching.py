@@ -23,7 +23,7 @@ from raybench.engine.run import Run
 from raybench.errors import ProblemList
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
-from raybench.metrics.hpatches_nearest import nearest
+from raybench.metrics.nearest import nearest
 from raybench.metrics.partials import Rows
 from raybench.steps.extract import Features
 from raybench.table import Cell, Table
@@ -164,7 +164,8 @@ class MatchImages:
 
     def _figures(self, reference: int, target: int) -> tuple[float, float]:
         queries = self.features.whole(reference)
-        index, distances = nearest(queries, self.features.whole(target), self.distance)
+        found = nearest(queries, self.features.whole(target), 1, self.distance)
+        index, distances = found.index[:, 0], found.distance[:, 0]
         correct = index == np.arange(len(queries))
         ranked = ranking.by_distance(distances, correct)
         return ranking.trapezoid_ap(ranked, len(queries)), float(correct.mean())
