@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks import hbench
+from raybench.benchmarks.hbench_pair_views import PairLabels, pair_figures, pair_labels, ranked_pairs, view_table
 from raybench.benchmarks.hbench_pairs import (
     ResultFiles,
     Segment,
@@ -56,6 +57,7 @@ class Plan:
     job: Job
     tasks: tuple[Task, ...]
     segments: tuple[Segment, ...]
+    labels: tuple[PairLabels | None, ...]
     inputs: dict[str, str]
     results: ResultFiles | None
     source: Source | None
@@ -83,7 +85,8 @@ class Plan:
         if written:
             run.export(ResultLists(distances, self.segments, self.tasks), written)
         table = Table("hbench_classification", COLUMNS, tuple(rows), FRACTIONS, self._notes(rows))
-        return Outcome(table, (), (*curves, *written), (*self.left_out, *skipped))
+        views = view_table(run, distances, self.tasks, self.labels)
+        return Outcome(table, views, (*curves, *written), (*self.left_out, *skipped))
 
     def _distances(self, run: Run) -> tuple[Mapped, list[str]]:
         """Distances of all pairs, and what could not be read on the way."""
@@ -135,7 +138,8 @@ def prepare(job: Job) -> Plan:
     inputs |= {"results": results.digest} if results else {}
     inputs |= {"descriptor": descriptor.digest} if descriptor else {}
     inputs |= {"patches": source.digest} if source else {}
-    return Plan(job, built, segments, inputs, results, source, descriptor, pairs, tuple(left_out.lines))
+    labels = tuple(pair_labels(task, tasks) for task in built)
+    return Plan(job, built, segments, labels, inputs, results, source, descriptor, pairs, tuple(left_out.lines))
 
 
 def _located(tasks: TaskFiles, segments: tuple[Segment, ...], source: Source, problems: ProblemList) -> Pairs | None:
@@ -222,13 +226,10 @@ class Scores:
         distances, positive = payload
         measured = ~np.isnan(distances)  # what was skipped has none
         distances, positive = distances[measured], positive[measured]
-        ranked = ranking.by_distance(distances, positive)
-        even = ranking.balanced(positive)
-        ranked_even = ranking.by_distance(distances[even], positive[even])
-        figures = [f(r) for r in (ranked, ranked_even) for f in (ranking.trec_ap, ranking.roc_auc)]
-        points = ranking.curve(ranked)
+        ranked = ranked_pairs(distances, positive)
+        points = ranking.curve(ranked[0])
         return {
-            "figures": np.array(figures, np.float64),
+            "figures": np.array(pair_figures(ranked), np.float64),
             "counts": np.array([len(positive), positive.sum()], np.int64),
             "rank": points.rank,
             "recall": points.recall,

@@ -17,7 +17,6 @@ from raybench import storage
 from raybench.benchmarks import hpatches
 from raybench.benchmarks.hbench import read_files
 from raybench.benchmarks.hpatches import EVERY_NUMBER, LEVELS, NUMBERS, TaskFolder
-from raybench.benchmarks.hpatches_matching import TYPES
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.digests import digest_of
 from raybench.engine.plan import Shard
@@ -61,7 +60,7 @@ class Task:
     @property
     def by_type(self) -> dict[str, NDArray[np.int64]]:
         """The places of the queries of each type of sequences."""
-        types = np.array([TYPES.get(name[:2], "other") for name in self.queries.sequences])
+        types = np.array([hpatches.type_of(name) for name in self.queries.sequences])
         return _places(types[self.queries.sequence])
 
 

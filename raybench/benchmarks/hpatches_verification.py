@@ -17,7 +17,9 @@ from raybench import storage
 from raybench.benchmarks import hpatches
 from raybench.benchmarks.hbench import read_files
 from raybench.benchmarks.hpatches import LEVELS, Patches, TaskFolder
+from raybench.benchmarks.hpatches_pair_views import RankedLists, imbalanced_part, view_tables
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.pair_groups import PairSequences
 from raybench.digests import digest_of
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
@@ -37,7 +39,6 @@ FRACTIONS = frozenset(COLUMNS[3:])
 NEGATIVES = ("intra", "inter")
 KINDS = {"positive": "verif_pos", "intra": "verif_neg_intra", "inter": "verif_neg_inter"}
 FILES = tuple(f"{stem}_split-{{}}.csv" for stem in KINDS.values())
-IMBALANCED_SHARE = 0.2
 NOTES = (
     "auc_balanced: area under the ROC of all positives and negatives; ap_imbalanced: trapezoid AP of all negatives and "
     "the first 20% of the positives; mean: of the three noise levels.",
@@ -66,6 +67,7 @@ class Plan:
 
     patches: Patches
     rankings: tuple[Ranking, ...]
+    lists: tuple[RankedLists, ...]
     pairs: Pairs
     inputs: dict[str, str]
     notes: tuple[str, ...]
@@ -84,8 +86,8 @@ class Plan:
         figures = [float(run.read(scores, index)["figure"][0]) for index in range(len(self.rankings))]
         curves = [f"curves/{ranking.name}.parquet" for ranking in self.rankings]
         run.export(Curves(scores), curves)
-        rows = _rows(self.rankings, figures)
-        return Outcome(Table("hpatches_verification", COLUMNS, rows, FRACTIONS, self.notes), (), tuple(curves))
+        main = Table("hpatches_verification", COLUMNS, _rows(self.rankings, figures), FRACTIONS, self.notes)
+        return Outcome(main, view_tables(run, distances, self.lists), tuple(curves))
 
 
 def prepare(job: Job) -> Plan:
@@ -116,7 +118,8 @@ def prepare(job: Job) -> Plan:
     rankings, laid_out = _laid_out(folder, patches, kept)
     notes = (*NOTES, *notes, *folder.notes, *hpatches.post_processing_notes(job))
     inputs = {"tasks": digest_of(folder.digest, seen), **patches.digests}
-    return Plan(patches, rankings, laid_out, inputs, (*notes, *hpatches.limit_notes(job, "pairs of each list")))
+    ranked = _ranked_lists(rankings, kept)
+    return Plan(patches, rankings, ranked, laid_out, inputs, (*notes, *hpatches.limit_notes(job, "pairs of each list")))
 
 
 def _needed(lists: dict[str, NumberedPairs]) -> dict[str, frozenset[int]]:
@@ -162,11 +165,30 @@ def _laid_out(
                 at[kind] = (start, start + len(pairs))
                 start += len(pairs)
             first, stop = at["positive"]
-            few = (first, first + int(IMBALANCED_SHARE * (stop - first)))
+            few = (first, first + imbalanced_part(stop - first))
             for kind in NEGATIVES:
                 rankings.append(Ranking(split.name, noise, kind, True, at["positive"], at[kind]))
                 rankings.append(Ranking(split.name, noise, kind, False, few, at[kind]))
     return tuple(rankings), Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _ranked_lists(rankings: tuple[Ranking, ...], lists: dict[str, NumberedPairs]) -> tuple[RankedLists, ...]:
+    """What views group: the lists of each balanced ranking, with the sequences of their pairs."""
+    of: dict[tuple[str, str], PairSequences] = {}
+    for split in dict.fromkeys(r.split for r in rankings):
+        own = {kind: lists[f"{stem}_split-{split}"] for kind, stem in KINDS.items()}
+        names = sorted({name for pairs in own.values() for name in pairs.sequences})
+        for kind, pairs in own.items():
+            place = np.array([names.index(name) for name in pairs.sequences])
+            of[split, kind] = PairSequences.of(names, place[pairs.a_sequence], place[pairs.b_sequence])
+    return tuple(
+        RankedLists(
+            *(r.split, r.noise, r.negatives, r.positive_at, r.negative_at),
+            *(of[r.split, "positive"], of[r.split, r.negatives]),
+        )
+        for r in rankings
+        if r.balanced
+    )
 
 
 def _rows(rankings: tuple[Ranking, ...], figures: list[float]) -> tuple[tuple[Cell, ...], ...]:
