@@ -198,7 +198,8 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
         raise DataError(f"{out}: its benchmark {manifest.benchmark!r} is none of {', '.join(BENCHMARKS)}")
     benchmark = BENCHMARKS[manifest.benchmark]
     tables = []
-    for name in [name for name in manifest.files if name.endswith(".csv") and not name.startswith("results/")]:
+    further = [name for name in manifest.files if name.startswith("tables/") and name.endswith(".csv")]
+    for name in [benchmark.main_file, *further]:
         try:
             text = storage.read(storage.join(out, name)).decode()
         except FileNotFoundError:

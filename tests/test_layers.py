@@ -16,6 +16,7 @@ LAYERS = {
     "table": 0,
     "storage": 1,
     "sources": 2,
+    "flow_sets": 2,
     "descriptors": 2,
     "engine": 3,
     "steps": 4,
@@ -35,6 +36,7 @@ HOMES = {
     "faiss": {"steps/neighbours.py"},
     "torch": {"descriptors/__init__.py", "descriptors/torchscript.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
+    | {"descriptors/flow_opencv.py", "descriptors/dense_sift.py"}
     | {"demo/hpatches.py"},
     "click": {"cli.py", "arguments.py"},
 }

@@ -9,6 +9,7 @@ from raybench.benchmarks import (
     hpatches_matching,
     hpatches_retrieval,
     hpatches_verification,
+    tss,
 )
 from raybench.benchmarks.job import Benchmark
 
@@ -19,6 +20,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "hpatches-verification": hpatches_verification.BENCHMARK,
     "hpatches-matching": hpatches_matching.BENCHMARK,
     "hpatches-retrieval": hpatches_retrieval.BENCHMARK,
+    "tss": tss.BENCHMARK,
 }
 
 # Names under which several run at once, each into its own folder below --out, over one store.

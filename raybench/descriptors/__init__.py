@@ -83,32 +83,41 @@ def moved(descriptor: Descriptor, gpu: bool) -> Descriptor:
     return descriptor
 
 
-def resolve(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
-    """Check a `--descriptor` and its arguments; unknown names get the list and the nearest one."""
-    if spec in DESCRIPTORS:
-        target, identity = DESCRIPTORS[spec], spec
+def resolve(
+    spec: str,
+    arguments: dict[str, Any],
+    known: dict[str, str] = DESCRIPTORS,
+    model_files: dict[str, str] = MODEL_FILES,
+    methods: tuple[str, ...] = ("prepare", "describe"),
+) -> DescriptorSpec:
+    """Check a `--descriptor` and its arguments; unknown names get the list and the nearest one.
+
+    Other kinds than patch descriptors give their own `known` names, model files and the methods that a class must have.
+    """
+    if spec in known:
+        target, identity = known[spec], spec
         if arguments:
             raise ConfigError(f"--descriptor {spec}: takes no arguments, got {', '.join(sorted(arguments))}")
-    elif spec.split(":")[0] in MODEL_FILES:
+    elif spec.split(":")[0] in model_files:
         kind, _, uri = spec.partition(":")
-        target, uri = MODEL_FILES[kind], storage.checked(uri)
+        target, uri = model_files[kind], storage.checked(uri)
         identity = f"{kind}:{_file_digest(uri)}"
         arguments = {"path": uri, **arguments}
     elif ":" in spec:
         target = spec
         identity = f"{spec}:{_source_digest(spec)}"
     else:
-        known = ", ".join(DESCRIPTORS)
+        files = f", or one of {', '.join(f'{kind}:URI' for kind in model_files)}" if model_files else ""
         raise ConfigError(
-            f"--descriptor {spec}: unknown{nearest(spec, DESCRIPTORS)}; the built-in ones are {known}; "
-            f"or give module:Class, or one of {', '.join(f'{kind}:URI' for kind in MODEL_FILES)}"
+            f"--descriptor {spec}: unknown{nearest(spec, known)}; the built-in ones are {', '.join(known)}; "
+            f"or give module:Class{files}"
         )
-    return _spec(spec, target, identity, arguments)
+    return _spec(spec, target, identity, arguments, methods)
 
 
-def _spec(spec: str, target: str, identity: str, arguments: dict[str, Any]) -> DescriptorSpec:
+def _spec(spec: str, target: str, identity: str, arguments: dict[str, Any], methods: tuple[str, ...]) -> DescriptorSpec:
     kind = _class(target, os.getcwd())  # noqa: PTH109 (a plain string for the workers)
-    for method in ("prepare", "describe"):
+    for method in methods:
         if not callable(getattr(kind, method, None)):
             raise ConfigError(
                 f"--descriptor {spec}: {target} has no method {method}(); see the README for the protocol"
