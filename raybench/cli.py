@@ -20,11 +20,14 @@ from raybench.arguments import POSITIVE, common_options, input_options, jobs_of
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.job import Benchmark
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
-from raybench.engine.manifest import read_manifest
+from raybench.descriptors.flow import FLOW_METHODS
+from raybench.drawing import Picture
+from raybench.engine.manifest import Manifest, read_manifest
 from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
 from raybench.evaluate import Settings, evaluate, evaluate_all, preflight_all, read_tables
 from raybench.report.page import write_report
 from raybench.sources import Strips, VectorFiles
+from raybench.table import Table
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
@@ -149,6 +152,8 @@ def list_() -> None:
         click.echo(f"  {name:<24} {target}")
     for kind in MODEL_FILES:
         click.echo(f"  {kind + ':URI':<24} a model file")
+    for name, target in FLOW_METHODS.items():
+        click.echo(f"  {name:<24} {target} (flow, for tss)")
     click.echo(f"  {'module:Class':<24} your own (see the README)")
 
 
@@ -157,7 +162,7 @@ def list_() -> None:
 @click.option("--out", default="report.html", show_default=True, metavar="FILE.html")
 def report(runs: tuple[str, ...], out: str) -> None:
     """One self-contained page over finished runs."""
-    pages = []
+    pages, pictures = [], []
     for uri in map(storage.checked, runs):
         manifest = read_manifest(uri)
         if manifest is None:
@@ -165,9 +170,20 @@ def report(runs: tuple[str, ...], out: str) -> None:
         if manifest.status != "done":
             raise ConfigError(f"{uri}: that run is not finished; run it again to resume")
         pages.append((manifest, read_tables(uri, manifest)))
+        pictures.append(_pictures(uri, *pages[-1]))
     target = storage.checked(out)
-    storage.publish(target, write_report(pages).encode())
+    storage.publish(target, write_report(pages, pictures=pictures).encode())
     click.echo(f"report {target}")
+
+
+def _pictures(uri: str, manifest: Manifest, tables: Sequence[Table]) -> Sequence[Picture]:
+    """Pictures of a run, where its benchmark has any and what they show is still there."""
+    gallery = BENCHMARKS[manifest.benchmark].gallery
+    try:
+        return gallery(uri, manifest.arguments, tables) if gallery else ()
+    except InputError as error:
+        click.echo(f"{uri}: no pictures ({error})", err=True)
+        return ()
 
 
 @cli.command()

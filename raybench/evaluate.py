@@ -166,7 +166,7 @@ def _perform(job: Job, settings: Settings, asked: Manifest, plan: Plan, session:
         notes=list(outcome.main.notes),
     )
     report = storage.join(job.out, "report.html")
-    storage.publish(report, write_report([(done, tables)]).encode())
+    storage.publish(report, write_report([(done, tables)], pictures=[outcome.pictures]).encode())
     done.publish(job.out)
     _remove_stages(job, settings, done)
     return Evaluation(job.out, tables, report)

@@ -14,6 +14,7 @@ LAYERS = {
     "metrics": 0,
     "formats": 0,
     "table": 0,
+    "drawing": 0.5,
     "storage": 1,
     "sources": 2,
     "flow_sets": 2,

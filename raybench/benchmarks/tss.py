@@ -12,10 +12,12 @@ import numpy as np
 
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.benchmarks.tss_pairs import Chosen, choose_pairs
+from raybench.benchmarks.tss_pictures import gallery, write_pictures
 from raybench.benchmarks.tss_tables import FRACTIONS, Group, grouped, main_table, pair_table, state_notes
 from raybench.descriptors import DescriptorSpec
 from raybench.descriptors.flow import resolve_flow
 from raybench.digests import digest_of
+from raybench.drawing import Picture
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
 from raybench.engine.stage import FILE_BYTES
@@ -58,9 +60,13 @@ class Plan:
         skip_absent = self.job.options.get("missing_flow") == "skip"
         groups = grouped(chosen.truth.pairs, scores, chosen.groups, skip_absent)
         files = self._export(run, groups, fields, scores)
+        pictures: list[Picture] = []
+        if self.job.options.get("visualize"):
+            drawn, pictures = write_pictures(run, chosen.truth, results, rules_of(self.job), groups)
+            files += drawn
         notes = (*_rule_notes(self.job), *chosen.notes, *_broken_notes(scores), *state_notes(groups))
         left_out = (*chosen.left_out, *broken)
-        return Outcome(main_table(groups, notes), (pair_table(groups),), tuple(files), left_out)
+        return Outcome(main_table(groups, notes), (pair_table(groups),), tuple(files), left_out, tuple(pictures))
 
     def _flows(self, run: Run, method: DescriptorSpec) -> FlowFields:
         asked_for_gpu = self.job.device == "gpu" or self.job.gpus is not None
@@ -122,7 +128,8 @@ def prepare(job: Job) -> Plan:
     problems.check()
     inputs = {"truth": chosen.truth.digest}
     inputs |= {"results": chosen.results.digest} if chosen.results else {}
-    inputs |= {"descriptor": method.digest, "images": chosen.truth.image_digest} if method else {}
+    inputs |= {"images": chosen.truth.image_digest} if chosen.truth.image_digest else {}
+    inputs |= {"descriptor": method.digest} if method else {}
     return Plan(job, chosen, method, inputs)
 
 
@@ -180,9 +187,11 @@ BENCHMARK = Benchmark(
             default="zero",
             choices=("zero", "skip"),
         ),
+        Option("visualize", "draw every pair into pictures/, and the worst and best into the report", kind=bool),
     ),
     prepare=prepare,
     fractions=FRACTIONS,
     can_skip=True,
     inputs=("data", "results", "descriptor", "descriptor-args"),
+    gallery=gallery,
 )

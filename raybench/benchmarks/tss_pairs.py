@@ -44,7 +44,7 @@ def choose_pairs(job: Job, problems: ProblemList) -> Chosen:
     if results is not None:
         _note_unknown(truth, results, notes, left_out)
         keys = _with_result(keys, results, bool(job.options.get("allow_missing")), problems, notes, left_out)
-    images = job.results is None
+    images = job.results is None or bool(job.options.get("visualize"))
     pairs = look_at_truth(truth, keys, images)
     files = {key: PairFiles((), ()) for key in keys} if results is None else look_at_results(results, keys)
     good = [key for key in keys if key in pairs and key in files]

@@ -46,6 +46,10 @@ class Group:
         counted = chosen & self.has_flow if self.skip_absent else chosen
         return [_mean(self.values[chosen if column == 0 else counted, :, column]) for column in range(51)]
 
+    def t5(self) -> list[float]:
+        """Each pair's T5, mean of both directions."""
+        return [float(value) for value in self.values[:, :, 5].mean(axis=1)]
+
     def rows(self, names: tuple[str, str]) -> list[list[Cell]]:
         """The rows of `scores.csv`; `names` end the names of the rows there and back."""
         rows: list[list[Cell]] = []

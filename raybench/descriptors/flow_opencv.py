@@ -61,7 +61,8 @@ class Dis:
         cv2.setNumThreads(1)  # the engine runs one process a core
         size = image1.shape[:2]
         method = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
-        found = method.calc(grey(image1, size), grey(image2, size), np.zeros((*size, 2), np.float32))
+        # None starts from nothing; zeros would be taken for a first guess, and its types do not know that.
+        found = method.calc(grey(image1, size), grey(image2, size), None)  # type: ignore[call-overload]
         return stretched(np.asarray(found, np.float32), size, image2.shape[:2])
 
 
