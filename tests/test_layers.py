@@ -38,7 +38,7 @@ HOMES = {
     "torch": {"descriptors/__init__.py", "descriptors/torchscript.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
     | {"descriptors/flow_opencv.py", "descriptors/dense_sift.py"}
-    | {"demo/hpatches.py"},
+    | {"demo/hpatches.py", "demo/tss.py"},
     "click": {"cli.py", "arguments.py"},
 }
 PURE = {"numpy", "pyarrow", "PIL", "h5py", "xxhash"}  # what layer 0 may import beside the standard library

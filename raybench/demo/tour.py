@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
 from raybench.demo.hpatches import make_hpatches
+from raybench.demo.tss import make_tss
+from raybench.descriptors.flow import FLOW_METHODS
+from raybench.drawing import Picture
 from raybench.engine.manifest import Manifest, read_manifest
 from raybench.errors import ProblemList
 from raybench.evaluate import Evaluation, Settings, evaluate, open_session
@@ -16,6 +20,8 @@ from raybench.table import Table, joined
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
+SUBJECTS = {name: tuple(FLOW_METHODS) if name == "tss" else PATCH_DESCRIPTORS for name in BENCHMARKS}
+PICTURED = ("tss", "dis")  # whose worst and best pairs the page shows
 POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
 SIZES = Sizes(positives=1_000, negatives=1_000, queries=200, distractors=800)
 
@@ -26,15 +32,24 @@ def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     if not (data / "made").exists():
         _make(data)
         (data / "made").touch()
+    flows = out / "data" / "tss"
+    if not (flows / "made").exists():
+        make_tss(flows)
+        (flows / "made").touch()
     jobs = {
-        (name, descriptor): _job(name, data, out, descriptor) for name in BENCHMARKS for descriptor in PATCH_DESCRIPTORS
+        (name, subject): _flow_job(flows, out, subject) if name == "tss" else _job(name, data, out, subject)
+        for name, subjects in SUBJECTS.items()
+        for subject in subjects
     }
     with open_session(next(iter(jobs.values())), settings) as session:
         found = {key: evaluate(job, settings, session) for key, job in jobs.items()}
     tables = [_joined(name, found) for name in BENCHMARKS]
     page = out / "report.html"
-    summary = Manifest("every benchmark", {"descriptor": ", ".join(PATCH_DESCRIPTORS)}, {}, {}, status="done")
-    page.write_text(write_report([(summary, tables), *map(_read, found.values())], "raybench demo"))
+    every = dict.fromkeys(subject for subjects in SUBJECTS.values() for subject in subjects)
+    summary = Manifest("every benchmark", {"descriptor": ", ".join(every)}, {}, {}, status="done")
+    pages = [(summary, tables), *map(_read, found.values())]
+    pictures = [(), *(_pictures(evaluation) if key == PICTURED else () for key, evaluation in found.items())]
+    page.write_text(write_report(pages, "raybench demo", pictures))
     return tables, page
 
 
@@ -67,9 +82,20 @@ def _job(benchmark: str, data: Path, out: Path, descriptor: str) -> Job:
     )
 
 
+def _flow_job(data: Path, out: Path, method: str) -> Job:
+    folder = out / "tss" / method
+    return Job("tss", str(folder), str(out / "store"), data=str(data / "Dataset"), descriptor=method)
+
+
+def _pictures(evaluation: Evaluation) -> Sequence[Picture]:
+    gallery = BENCHMARKS[PICTURED[0]].gallery
+    assert gallery is not None
+    return gallery(evaluation.out, _read(evaluation)[0].arguments, evaluation.tables)
+
+
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:
     """The main tables of one benchmark below each other; of the 2017 ones the means, the rest is on the page."""
-    named = [(descriptor, found[benchmark, descriptor].tables[0]) for descriptor in PATCH_DESCRIPTORS]
+    named = [(descriptor, found[benchmark, descriptor].tables[0]) for descriptor in SUBJECTS[benchmark]]
     table = joined(named[0][1].name, "descriptor", named, named[0][1].notes)
     if "noise" not in table.columns:
         return table

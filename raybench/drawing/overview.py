@@ -21,7 +21,7 @@ HEAD_PX = 54
 LABEL_PX = 118
 FOOT_PX = 40
 THUMB_PX = 150
-INK, PALE = (27, 31, 36), (87, 96, 106)
+INK, PALE, ALARM = (27, 31, 36), (87, 96, 106), (178, 24, 43)
 JPEG_QUALITY = 82
 
 HEADINGS = (
@@ -49,7 +49,7 @@ class Caption:
     """What is said above a pair."""
 
     name: str
-    words: tuple[str, ...]  # mirrored, no flow, masks estimated, …
+    words: tuple[str, ...]  # MIRRORED PAIR, NO FLOW, masks estimated, …; capitals for what explains a low figure
     seg_name: str = "SegIUR"
 
 
@@ -60,13 +60,10 @@ def overview(directions: Sequence[Direction], caption: Caption) -> bytes:
     sheet = Image.new("RGB", (width, HEAD_PX + sum(heights) + GAP_PX * len(heights) + FOOT_PX), "white")
     draw = ImageDraw.Draw(sheet)
     draw.text((8, 6), caption.name, INK, font=_font(18))
-    if caption.words:
-        draw.text(
-            (14 + draw.textlength(caption.name, font=_font(18)), 9),
-            "  ".join(caption.words),
-            (178, 24, 43),
-            font=_font(15),
-        )
+    x = 18 + draw.textlength(caption.name, font=_font(18))
+    for words in caption.words:
+        draw.text((x, 9), words, ALARM if words.isupper() else PALE, font=_font(15))
+        x += 14 + draw.textlength(words, font=_font(15))
     for column, heading in enumerate(HEADINGS):
         draw.text((LABEL_PX + column * (PANEL_PX + GAP_PX), HEAD_PX - 19), heading, PALE, font=_font(13))
     top = HEAD_PX
@@ -76,7 +73,7 @@ def overview(directions: Sequence[Direction], caption: Caption) -> bytes:
             place = (LABEL_PX + column * (PANEL_PX + GAP_PX), top)
             if panel is None:
                 draw.rectangle((*place, place[0] + PANEL_PX, top + height), outline=(200, 205, 210))
-                draw.text((place[0] + 12, top + 10), "absent", (178, 24, 43), font=_font(15))
+                draw.text((place[0] + 12, top + 10), "absent", ALARM, font=_font(15))
             else:
                 sheet.paste(shrunk(panel, PANEL_PX), place)
         top += height + GAP_PX
@@ -163,7 +160,7 @@ def _legend(sheet: Image.Image, draw: ImageDraw.ImageDraw, top: int) -> None:
 
 def _figure_colour(value: float) -> tuple[int, int, int]:
     """Blue for good, red for bad, as in the error panels."""
-    return (33, 102, 172) if value >= 0.8 else (178, 24, 43) if value < 0.5 else (120, 80, 20)
+    return (33, 102, 172) if value >= 0.8 else ALARM if value < 0.5 else (120, 80, 20)
 
 
 def _font(size_px: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:

@@ -90,4 +90,4 @@ def grown(inside: Flag, width: int) -> Flag:
 
 def _thickness(image: Pixels) -> int:
     """Of a line that is still seen when the panel is shown small."""
-    return max(1, round(float(max(image.shape[:2])) / 300))
+    return max(1, round(float(max(image.shape[:2])) / 180))
