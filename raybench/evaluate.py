@@ -167,7 +167,7 @@ def _perform(job: Job, settings: Settings, asked: Manifest, plan: Plan, session:
         further_notes={table.name: list(table.notes) for table in outcome.further if table.notes},
     )
     report = storage.join(job.out, "report.html")
-    storage.publish(report, write_report([(done, tables)]).encode())
+    storage.publish(report, write_report([(done, tables)], pictures=[outcome.pictures]).encode())
     done.publish(job.out)
     _remove_stages(job, settings, done)
     return Evaluation(job.out, tables, report)
@@ -199,7 +199,8 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
         raise DataError(f"{out}: its benchmark {manifest.benchmark!r} is none of {', '.join(BENCHMARKS)}")
     benchmark = BENCHMARKS[manifest.benchmark]
     tables = []
-    for name in [name for name in manifest.files if name.endswith(".csv") and not name.startswith("results/")]:
+    further = [name for name in manifest.files if name.startswith("tables/") and name.endswith(".csv")]
+    for name in [benchmark.main_file, *further]:
         try:
             text = storage.read(storage.join(out, name)).decode()
         except FileNotFoundError:

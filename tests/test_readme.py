@@ -24,9 +24,11 @@ def test_it_is_under_150_lines():
 def folder(tmp_path_factory):
     """Where the commands run: the demo's data are where `make demo` leaves them."""
     from raybench.demo.hpatches import make_hpatches
+    from raybench.demo.tss import make_tss
 
     folder = tmp_path_factory.mktemp("readme")
     make_hpatches(folder / "runs/demo/data/hpatches", patches=15)
+    make_tss(folder / "runs/demo/data/tss")
     return folder
 
 
