@@ -80,7 +80,7 @@ def _job(benchmark: str, out: Path, subject: str) -> Job:
         "copydays": {"data": copies / "copydays", "options": {"codecs": CODECS, **beside}},
         "tss": {"data": flows / "Dataset"},
     }[benchmark.split("-")[0]]
-    places = {key: str(value) if isinstance(value, Path) else value for key, value in inputs.items()}
+    places: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in inputs.items()}
     return Job(benchmark, str(out / benchmark / subject), str(out / "store"), descriptor=subject, **places)
 
 
