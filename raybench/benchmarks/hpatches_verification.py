@@ -9,25 +9,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks import hpatches
+from raybench.benchmarks.curves import curve_arrays, curve_file
 from raybench.benchmarks.hbench import read_files
 from raybench.benchmarks.hpatches import LEVELS, Patches, TaskFolder
 from raybench.benchmarks.hpatches_pair_views import RankedLists, imbalanced_part, view_tables
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.benchmarks.pair_groups import PairSequences
 from raybench.digests import digest_of
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.stage import Mapped
 from raybench.errors import ProblemList
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import NumberedPairs
-from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
@@ -85,7 +87,8 @@ class Plan:
         scores = run.map(Scores(distances, self.rankings), len(self.rankings), 1)
         figures = [float(run.read(scores, index)["figure"][0]) for index in range(len(self.rankings))]
         curves = [f"curves/{ranking.name}.parquet" for ranking in self.rankings]
-        run.export(Curves(scores), curves)
+        names = tuple(ranking.name for ranking in self.rankings)
+        run.export(Export("curves", scores.digest, partial(curve_file, scores), names), curves)
         main = Table("hpatches_verification", COLUMNS, _rows(self.rankings, figures), FRACTIONS, self.notes)
         return Outcome(main, view_tables(run, distances, self.lists), tuple(curves))
 
@@ -227,42 +230,14 @@ class Scores:
     def compute(self, payload: tuple[bool, NDArray[np.float64], NDArray[np.float64]]) -> Arrays:
         balanced, positives, negatives = payload
         ranked = ranking.negatives_first(positives, negatives)
-        points = ranking.curve(ranked)
         figure = ranking.roc_auc(ranked) if balanced else ranking.trapezoid_ap(ranked)
         return {
             "figure": np.array([figure], np.float64),
-            "rank": points.rank,
-            "recall": points.recall,
-            "precision": points.precision,
-            "false_positive_rate": points.false_positive_rate,
+            **curve_arrays(ranked),
         }
 
     def keys(self, shard: Shard) -> str:
         return self.rankings[shard.start].name
-
-
-@dataclass(frozen=True)
-class Curves:
-    """The export of PR and ROC points, a Parquet file a ranking."""
-
-    scores: Mapped
-
-    name = "curves"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.scores.digest)
-
-    def load(self, shard: Shard) -> Arrays:
-        return self.scores.read(shard.start)
-
-    def compute(self, payload: Arrays) -> Arrays:
-        data = write_parquet({name: points for name, points in payload.items() if name != "figure"})
-        return {FILE_BYTES: np.frombuffer(data, np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"ranking {shard.start}"
 
 
 BENCHMARK = Benchmark(
