@@ -19,6 +19,7 @@ BENCHES = {
     "verification": "tests.perf.verification",
     "hpatches-matching": "tests.perf.hpatches_matching",
     "hpatches-retrieval": "tests.perf.hpatches_retrieval",
+    "flow": "tests.perf.flow",
 }
 ONLY_WHEN_ASKED = {"full-size": "tests.perf.full_size"}  # minutes and gigabytes
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
