@@ -73,14 +73,15 @@ def _job(benchmark: str, out: Path, subject: str) -> Job:
     patches, copies, flows = (out / "data" / name for name in ("hpatches", "copies", "tss"))
     recent = {"data": patches / "hpatches", "tasks": patches / "tasks", "options": {"split": "full"}}
     beside = {"distractors": str(copies / "distractors"), "training": str(copies / "training")}
-    inputs: dict[str, Any] = {
+    inputs: dict[str, dict[str, Any]] = {
         "hpatches": recent,
         "hbench": {"data": patches / "hpatches", "benchmarks": patches / "benchmarks"},
         "disc2021": {"data": copies / "disc", "options": {"codecs": CODECS}},
         "copydays": {"data": copies / "copydays", "options": {"codecs": CODECS, **beside}},
         "tss": {"data": flows / "Dataset"},
-    }[benchmark.split("-")[0]]
-    places: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in inputs.items()}
+    }
+    given = inputs[benchmark.split("-")[0]]
+    places: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
     return Job(benchmark, str(out / benchmark / subject), str(out / "store"), descriptor=subject, **places)
 
 

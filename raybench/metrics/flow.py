@@ -20,32 +20,42 @@ Size = tuple[int, int]  # height, width
 PERCENTS = np.arange(1, 51)
 UNKNOWN_BEYOND_PX = np.float32(1e9)
 UNKNOWN_PX = np.float32(1e10)
+BOTH = 0x0101  # two true flags side by side
 UNKNOWN_ERROR_PX = np.float32(1000.0)  # of a pixel known in one flow only
 CONSISTENT_PX = np.float32(20.0)
 
 
 def known(flow: Flow) -> NDArray[np.bool_]:
-    """Where a flow is known, (height, width)."""
-    u, v = flow[..., 0], flow[..., 1]
-    return (np.abs(u) <= UNKNOWN_BEYOND_PX) & (np.abs(v) <= UNKNOWN_BEYOND_PX)
+    """Where a flow (…, 2) is known."""
+    within = np.ascontiguousarray(np.abs(flow) <= UNKNOWN_BEYOND_PX)
+    both: NDArray[np.bool_] = within.view(np.uint16)[..., 0] == BOTH
+    return both
 
 
 def endpoint_errors(flow: Flow, truth: Flow) -> NDArray[np.float32]:
     """Endpoint errors in pixels, of any shape (…, 2); 1000 where just one of the two is known."""
     with np.errstate(over="ignore", invalid="ignore"):  # of infinite and unknown values, which are overwritten
-        u, v = flow[..., 0] - truth[..., 0], flow[..., 1] - truth[..., 1]
-        u *= u
-        v *= v
-        u += v
-        errors: NDArray[np.float32] = np.sqrt(u)
-    errors[known(flow) != known(truth)] = UNKNOWN_ERROR_PX
+        squares = flow - truth
+        squares *= squares
+        errors: NDArray[np.float32] = squares[..., 0] + squares[..., 1]
+        np.sqrt(errors, out=errors)
+    one_sided = known(flow) != known(truth)
+    if one_sided.any():
+        errors[one_sided] = UNKNOWN_ERROR_PX
     return errors
 
 
 def true_pixel_errors(flow: Flow, truth: Flow) -> NDArray[np.float32]:
     """Errors of the pixels whose true flow is known, as a list."""
-    rows = np.flatnonzero(known(truth))
-    return endpoint_errors(flow.reshape(-1, 2)[rows], truth.reshape(-1, 2)[rows])
+    asked = known(truth).reshape(-1)
+    if asked.all():
+        return endpoint_errors(flow, truth).reshape(-1)
+    return endpoint_errors(_chosen(flow, asked), _chosen(truth, asked))
+
+
+def _chosen(flow: Flow, asked: NDArray[np.bool_]) -> Flow:
+    """The asked pixels, (n, 2); both parts are moved as one number, which is twice as fast."""
+    return np.ascontiguousarray(flow).view(np.uint64).reshape(-1)[asked].view(np.float32).reshape(-1, 2)
 
 
 def thresholds_px(other: Size) -> NDArray[np.float32]:

@@ -45,8 +45,8 @@ def resized(values: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.fl
     top, bottom, down = row_taps(values.shape[0], size[0])
     left, right, across = column_taps(values.shape[1], size[1])
     tail = (1,) * (values.ndim - 2)
-    rows = _mixed(values[:, left], values[:, right], across.reshape(1, -1, *tail))
-    return _mixed(rows[top], rows[bottom], down.reshape(-1, 1, *tail))
+    rows = _mixed(values.take(left, 1), values.take(right, 1), across.reshape(1, -1, *tail))
+    return _mixed(rows.take(top, 0), rows.take(bottom, 0), down.reshape(-1, 1, *tail))
 
 
 def resized_bytes(values: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
@@ -70,11 +70,15 @@ def warped(values: NDArray[np.float32], flow: NDArray[np.float32], outside: floa
     left, across, beside = _steps(x, values.shape[1])
     top, down, above = _steps(y, values.shape[0])
     framed = np.pad(values, ((1, 1), (1, 1), (0, 0)), constant_values=np.float32(outside))
+    flat, line = framed.reshape(-1, values.shape[2]), framed.shape[1]
+    corner = top * line + left
     total = np.zeros((height, width, values.shape[2]), np.float32)
     for dy, from_top in ((0, 1 - down), (1, down)):
         for dx, from_left in ((0, 1 - across), (1, across)):
             weight = (from_top * from_left)[:, :, np.newaxis]  # multiples of 1/1024: exact
-            total += framed[top + dy, left + dx] * weight
+            part = flat.take(corner + (dy * line + dx), 0)
+            part *= weight
+            total += part
     total[beside | above] = np.float32(outside)
     return total
 

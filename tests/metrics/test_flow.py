@@ -27,6 +27,15 @@ def test_a_pixel_known_in_the_truth_only_counts_as_wrong_and_one_unknown_in_both
     assert flow.true_pixel_errors(found, truth).tolist() == [1000.0, 1000.0, 0.0]
 
 
+def test_the_order_of_a_field_in_memory_does_not_matter():
+    truth, found = field(9, 11), field(9, 11, seed=1)
+    truth[2:5, 3:6] = 1e10
+    expected = flow.true_pixel_errors(found, truth).tolist()
+    turned = [np.asfortranarray(truth), np.asfortranarray(found)]
+    assert flow.true_pixel_errors(turned[1], turned[0]).tolist() == expected
+    assert np.array_equal(flow.known(turned[0]), flow.known(truth))
+
+
 def test_an_error_just_at_the_threshold_is_right_and_the_next_float_is_wrong():
     limit = flow.thresholds_px((600, 800))[4]
     assert limit == 40
