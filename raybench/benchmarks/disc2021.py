@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from raybench.benchmarks import image_sets
 from raybench.benchmarks.copy_files import PredictionFiles, ReadPredictions, export_curves, variant_slug
+from raybench.benchmarks.copy_pictures import SHEETS, Mistakes, draw_mistakes, gallery
 from raybench.benchmarks.copy_scores import Variant, score
 from raybench.benchmarks.disc_candidates import Candidates, find_candidates
 from raybench.benchmarks.disc_inputs import DiscSets, find_sets, read_truth, true_pairs
@@ -24,6 +25,7 @@ from raybench.benchmarks.image_sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of_bytes
+from raybench.drawing import Picture
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
 from raybench.formats import disc
@@ -121,6 +123,7 @@ class Plan:
         chosen = [variant for variant in candidates.order if variant.candidates == kind]
         failed = [f"FAILED: {reason}." for reason in candidates.failed.values()]
         notes = (*NOTES, *self.notes, *candidates.notes, *self._skip_notes(len(skipped), truth), *failed)
+        drawn, pictures = self._draw(run, candidates, chosen, truth)
         return Outcome(
             main_table(scored, chosen, self.job.options.get("metadata"), notes),
             further_tables(scored, candidates.order),
@@ -128,6 +131,7 @@ class Plan:
                 *export_curves(run, scored),
                 *self._export_predictions(run, candidates, chosen),
                 *image_sets.exported(run, self.job, self.sets.all, vectors),
+                *drawn,
             ),
             tuple(skipped),
             {
@@ -137,7 +141,18 @@ class Plan:
                 "candidates": kind,
                 "variants": {(variant.codec, variant.score_norm) for variant in chosen},
             },
+            tuple(pictures),
         )
+
+    def _draw(
+        self, run: Run, candidates: Candidates, chosen: list[Variant], truth: TruePairs
+    ) -> tuple[list[str], list[Picture]]:
+        """The worst mistakes of the table's first row, where there are pictures."""
+        there = [variant for variant in chosen if variant in candidates.pairs]
+        if not there or not self.sets.queries.has_pictures:
+            return [], []
+        stage = Mistakes(candidates.pairs[there[0]], truth, self.sets.queries, self.sets.references)
+        return draw_mistakes(run, stage, list(SHEETS))
 
     def _readable_truth(self, *skipped: NDArray[np.int64]) -> TruePairs:
         truth = self.sets.truth
@@ -247,4 +262,5 @@ BENCHMARK = Benchmark(
     can_skip=True,
     inputs=(*image_sets.INPUTS, "results"),
     main_table="disc_metrics",
+    gallery=gallery,
 )
