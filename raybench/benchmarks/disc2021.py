@@ -19,7 +19,7 @@ from raybench.benchmarks.copy_files import PredictionFiles, ReadPredictions, exp
 from raybench.benchmarks.copy_pictures import SHEETS, Mistakes, draw_mistakes, gallery
 from raybench.benchmarks.copy_scores import Variant, score
 from raybench.benchmarks.disc_candidates import Candidates, find_candidates
-from raybench.benchmarks.disc_inputs import DiscSets, find_sets, read_truth, true_pairs
+from raybench.benchmarks.disc_inputs import DiscSets, find_sets, predictions_file, read_truth, true_pairs
 from raybench.benchmarks.disc_tables import FRACTIONS, further_tables, main_table
 from raybench.benchmarks.image_sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
@@ -67,6 +67,7 @@ class ScoredPlan:
     truth: TruePairs
     queries: Names
     references: Names
+    uri: str
     predictions: int
 
     @property
@@ -75,9 +76,8 @@ class ScoredPlan:
 
     def execute(self, run: Run) -> Outcome:
         """From predictions to the tables."""
-        assert self.job.results is not None
         most = self.job.options.get("max_predictions") or disc.MOST_PREDICTIONS
-        stage = ReadPredictions(self.job.results, self.inputs["predictions"], most, self.queries, self.references)
+        stage = ReadPredictions(self.uri, self.inputs["predictions"], most, self.queries, self.references)
         pairs = {NO_VARIANT: run.map(stage, 1, 1)}
         scored = score(run, pairs, self.truth, len(self.queries), self.job.seed)
         facts: dict[str, Any] = {"queries": len(self.queries), "references": len(self.references)}
@@ -182,20 +182,21 @@ def prepare(job: Job) -> Plan | ScoredPlan:
 
 
 def _prepare_predictions(job: Job) -> ScoredPlan:
+    assert job.results is not None
+    uri = predictions_file(job.results)
     problems = ProblemList()
     truth, predictions = None, None
     with problems.noting():
         truth, digest = read_truth(job)
     with problems.noting():
-        assert job.results is not None
-        data = image_sets.read_text(job.results, "predictions: query,reference,score lines")
-        predictions = disc.read_predictions(data, job.results, job.options.get("max_predictions"))
+        data = image_sets.read_text(uri, "predictions: query,reference,score lines")
+        predictions = disc.read_predictions(data, uri, job.options.get("max_predictions"))
     problems.check()
     assert truth is not None and predictions is not None
     matched = disc.match_tables(truth, predictions)
     pairs = TruePairs.of(matched.true_query, matched.true_reference)
     inputs = {"ground truth": digest, "predictions": digest_of_bytes(data)}
-    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, len(predictions))
+    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, uri, len(predictions))
 
 
 def _prepare_sets(job: Job) -> Plan:
