@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks import image_sets
+from raybench.benchmarks.copy_pictures import MissedOriginals, draw_mistakes, gallery
 from raybench.benchmarks.image_sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of
+from raybench.drawing import Picture
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
@@ -116,7 +118,8 @@ class Plan:
         codecs = self.codecs or self._default_codecs(run, vectors)
         rows: list[tuple[Cell, ...]] = []
         blocks: list[tuple[Cell, ...]] = []
-        failed = []
+        failed: list[str] = []
+        drawn: tuple[list[str], list[Picture]] = ([], [])
         for codec in codecs:
             nearest = self._nearest(run, codec, vectors)
             if isinstance(nearest, FailedCodec):
@@ -126,6 +129,8 @@ class Plan:
             else:
                 stage = ScoreBlocks(nearest, truth, tuple(queries.values()))
                 figures = run.read(run.map(stage, 1, 1), 0)["figures"]
+                if not rows and self.sets.images.has_pictures and STRONG in queries:
+                    drawn = self._draw(run, nearest, truth, queries[STRONG])
             by_block = dict(zip(queries, figures[1:].tolist(), strict=True))
             rows.append((codec, by_block.get(STRONG), float(figures[0]), *self._metadata))
             blocks += [(codec, block, value) for block, value in by_block.items()]
@@ -139,14 +144,25 @@ class Plan:
         return Outcome(
             Table("copydays_metrics", columns, tuple(rows), FRACTIONS, notes),
             (Table("blocks", BLOCK_COLUMNS, tuple(blocks), FRACTIONS),),
-            tuple(image_sets.exported(run, self.job, self.sets.all, vectors)),
+            (*image_sets.exported(run, self.job, self.sets.all, vectors), *drawn[0]),
             tuple(lost),
             {
                 "queries": len(self.sets.images),
                 "distractors": len(self.sets.distractors or ()),
                 "codecs": set(codecs),
             },
+            tuple(drawn[1]),
         )
+
+    def _draw(
+        self, run: Run, nearest: Mapped, truth: TruePairs, block: NDArray[np.int64]
+    ) -> tuple[list[str], list[Picture]]:
+        """The strong copies whose originals stand furthest down."""
+        images, distractors = self.sets.images, self.sets.distractors
+        database = [(images, tuple(self.sets.layout.originals.tolist()))]
+        database += [] if distractors is None else [(distractors, tuple(range(len(distractors))))]
+        stage = MissedOriginals(nearest, truth, tuple(block.tolist()), images, tuple(database))
+        return draw_mistakes(run, stage, ["pictures/missed.jpg"])
 
     @property
     def _metadata(self) -> tuple[str, ...]:
@@ -298,4 +314,5 @@ BENCHMARK = Benchmark(
     can_skip=True,
     inputs=image_sets.INPUTS,
     main_table="copydays_metrics",
+    gallery=gallery,
 )

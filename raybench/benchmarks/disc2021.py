@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 
 from raybench.benchmarks import image_sets
 from raybench.benchmarks.copy_files import PredictionFiles, ReadPredictions, export_curves, variant_slug
+from raybench.benchmarks.copy_pictures import SHEETS, Mistakes, draw_mistakes, gallery
 from raybench.benchmarks.copy_scores import Variant, score
 from raybench.benchmarks.disc_candidates import Candidates, find_candidates
-from raybench.benchmarks.disc_inputs import DiscSets, find_sets, read_truth, true_pairs
+from raybench.benchmarks.disc_inputs import DiscSets, find_sets, predictions_file, read_truth, true_pairs
 from raybench.benchmarks.disc_tables import FRACTIONS, further_tables, main_table
 from raybench.benchmarks.image_sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of_bytes
+from raybench.drawing import Picture
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
 from raybench.formats import disc
@@ -65,6 +67,7 @@ class ScoredPlan:
     truth: TruePairs
     queries: Names
     references: Names
+    uri: str
     predictions: int
 
     @property
@@ -73,9 +76,8 @@ class ScoredPlan:
 
     def execute(self, run: Run) -> Outcome:
         """From predictions to the tables."""
-        assert self.job.results is not None
         most = self.job.options.get("max_predictions") or disc.MOST_PREDICTIONS
-        stage = ReadPredictions(self.job.results, self.inputs["predictions"], most, self.queries, self.references)
+        stage = ReadPredictions(self.uri, self.inputs["predictions"], most, self.queries, self.references)
         pairs = {NO_VARIANT: run.map(stage, 1, 1)}
         scored = score(run, pairs, self.truth, len(self.queries), self.job.seed)
         facts: dict[str, Any] = {"queries": len(self.queries), "references": len(self.references)}
@@ -121,6 +123,7 @@ class Plan:
         chosen = [variant for variant in candidates.order if variant.candidates == kind]
         failed = [f"FAILED: {reason}." for reason in candidates.failed.values()]
         notes = (*NOTES, *self.notes, *candidates.notes, *self._skip_notes(len(skipped), truth), *failed)
+        drawn, pictures = self._draw(run, candidates, chosen, truth)
         return Outcome(
             main_table(scored, chosen, self.job.options.get("metadata"), notes),
             further_tables(scored, candidates.order),
@@ -128,6 +131,7 @@ class Plan:
                 *export_curves(run, scored),
                 *self._export_predictions(run, candidates, chosen),
                 *image_sets.exported(run, self.job, self.sets.all, vectors),
+                *drawn,
             ),
             tuple(skipped),
             {
@@ -137,7 +141,18 @@ class Plan:
                 "candidates": kind,
                 "variants": {(variant.codec, variant.score_norm) for variant in chosen},
             },
+            tuple(pictures),
         )
+
+    def _draw(
+        self, run: Run, candidates: Candidates, chosen: list[Variant], truth: TruePairs
+    ) -> tuple[list[str], list[Picture]]:
+        """The worst mistakes of the table's first row, where there are pictures."""
+        there = [variant for variant in chosen if variant in candidates.pairs]
+        if not there or not self.sets.queries.has_pictures:
+            return [], []
+        stage = Mistakes(candidates.pairs[there[0]], truth, self.sets.queries, self.sets.references)
+        return draw_mistakes(run, stage, list(SHEETS))
 
     def _readable_truth(self, *skipped: NDArray[np.int64]) -> TruePairs:
         truth = self.sets.truth
@@ -167,20 +182,21 @@ def prepare(job: Job) -> Plan | ScoredPlan:
 
 
 def _prepare_predictions(job: Job) -> ScoredPlan:
+    assert job.results is not None
+    uri = predictions_file(job.results)
     problems = ProblemList()
     truth, predictions = None, None
     with problems.noting():
         truth, digest = read_truth(job)
     with problems.noting():
-        assert job.results is not None
-        data = image_sets.read_text(job.results, "predictions: query,reference,score lines")
-        predictions = disc.read_predictions(data, job.results, job.options.get("max_predictions"))
+        data = image_sets.read_text(uri, "predictions: query,reference,score lines")
+        predictions = disc.read_predictions(data, uri, job.options.get("max_predictions"))
     problems.check()
     assert truth is not None and predictions is not None
     matched = disc.match_tables(truth, predictions)
     pairs = TruePairs.of(matched.true_query, matched.true_reference)
     inputs = {"ground truth": digest, "predictions": digest_of_bytes(data)}
-    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, len(predictions))
+    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, uri, len(predictions))
 
 
 def _prepare_sets(job: Job) -> Plan:
@@ -247,4 +263,5 @@ BENCHMARK = Benchmark(
     can_skip=True,
     inputs=(*image_sets.INPUTS, "results"),
     main_table="disc_metrics",
+    gallery=gallery,
 )

@@ -69,13 +69,19 @@ def read_truth(job: Job) -> tuple[disc.GroundTruth, str]:
 def _truth_beside(job: Job) -> str:
     places = [place for place in (job.data, job.features) if place and not place.endswith(".pt")]
     if job.results:
-        places.append(job.results.rpartition("/")[0])
+        places.append(predictions_file(job.results).rpartition("/")[0])
     for place in places:
         for name in TRUTHS:
             if storage.exists(storage.join(place, name)):
                 return storage.join(place, name)
     where = " or ".join(places) or "the data"
     raise ConfigError(f"{job.benchmark}: no {TRUTH} in {where}; name the file by --ground-truth")
+
+
+def predictions_file(results: str) -> str:
+    """The file that `--results` means: itself, or `predictions.csv` in a folder, such as a run's own `results/`."""
+    inside = storage.join(results, "predictions.csv")
+    return inside if not results.endswith(".csv") and storage.exists(inside) else results
 
 
 def find_sets(job: Job, problems: ProblemList) -> dict[str, ImageSet | None]:

@@ -60,6 +60,15 @@ class ImageSet:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def has_pictures(self) -> bool:
+        return isinstance(self.source, ImageFolder)
+
+    def picture(self, place: int) -> bytes:
+        """One image's file."""
+        assert isinstance(self.source, ImageFolder)
+        return self.source.read(place if self.chosen is None else int(self.chosen[place]))
+
     def limited(self, places: NDArray[np.int64]) -> ImageSet:
         """Only these images, in name order."""
         return replace(self, names=Names(self.names.take(places)), chosen=places)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from conftest import GOLDEN
 
+from raybench import storage
 from raybench.demo.copies import make_copies
 
 CASE = GOLDEN / "disc"
@@ -327,3 +328,22 @@ def test_a_feature_file_of_the_sscd_tools_has_all_three_sets(raybench, tmp_path)
     run(raybench, tmp_path / "a", "--features", tmp_path / "predictions.pt", *truth, *INLINE)
     run(raybench, tmp_path / "b", "--features", SMALL, *INLINE)
     assert (tmp_path / "a/disc_metrics.csv").read_bytes() == (tmp_path / "b/disc_metrics.csv").read_bytes()
+
+
+def test_a_runs_own_results_folder_reads_back_to_its_first_row(raybench, tmp_path):
+    run(raybench, tmp_path / "a", "--features", SMALL, "--codecs", "Flat", "--score-norm", "none", *INLINE)
+    truth = ("--ground-truth", SMALL / "val_groundtruth_matches.csv")
+    run(raybench, tmp_path / "b", "--results", tmp_path / "a/results", *truth, *INLINE)
+    first, again = (rows_of(tmp_path / name / "disc_metrics.csv")[0] for name in "ab")
+    assert list(again.values())[2:] == list(first.values())[2:]
+
+
+def test_images_and_results_may_live_in_object_storage(copies, raybench, s3, tmp_path):
+    bucket = s3.bucket("disc")
+    data = s3.upload(copies, f"{bucket}/data")
+    given = ("--descriptor", "thumbnail", "--codecs", "Flat;PCA16,Flat", *INLINE)
+    run(raybench, tmp_path / "local", "--data", copies, *given)
+    run(raybench, f"{bucket}/out", "--data", data, *given)
+    assert storage.read(f"{bucket}/out/disc_metrics.csv") == (tmp_path / "local/disc_metrics.csv").read_bytes()
+    name = "results/predictions.csv"
+    assert storage.read(f"{bucket}/out/{name}") == (tmp_path / "local" / name).read_bytes()

@@ -23,6 +23,7 @@ BENCHES = {
     "search": "tests.perf.search",
     "search-memory": "tests.perf.search_memory",
     "pooled": "tests.perf.pooled",
+    "flow": "tests.perf.flow",
 }
 # Minutes and gigabytes.
 ONLY_WHEN_ASKED = {"full-size": "tests.perf.full_size", "vector-files": "tests.perf.vector_files"}
