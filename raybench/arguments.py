@@ -21,10 +21,10 @@ INPUTS = {
     "data": "folder (any URI) of the data set in its published layout",
     "benchmarks": "folder that holds the .benchmark files, or a parent of one such folder",
     "tasks": "folder that holds the split CSVs; splits.json is there or in splits/",
-    "descriptor": "built-in name, module:Class of your own, or torchscript:URI",
+    "descriptor": "built-in name, module:Class of your own, or a model file KIND:URI (see `raybench list`)",
     "descriptor-args": "JSON object with arguments for the constructor of your module:Class",
-    "features": "folder of descriptors on disk: SEQ/IM.csv, .npy, .parquet or .h5",
-    "results": "folder of finished .results files",
+    "features": "folder of descriptors on disk (what is in it, the README says)",
+    "results": "finished results in the published format: a folder, or a predictions.csv",
 }
 
 

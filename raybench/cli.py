@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from raybench.arguments import POSITIVE, common_options, input_options, jobs_of
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.job import Benchmark
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
-from raybench.engine.manifest import read_manifest
+from raybench.descriptors.flow import FLOW_METHODS
+from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
 from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
-from raybench.evaluate import Settings, evaluate, evaluate_all, preflight_all, read_tables
-from raybench.report.page import write_report
+from raybench.evaluate import Settings, evaluate, evaluate_all, preflight_all
+from raybench.finished import finished_manifest, shown_run
+from raybench.report.page import Shown, write_report
 from raybench.sources import Strips, VectorFiles
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
@@ -144,12 +146,15 @@ def list_() -> None:
         click.echo(f"  {benchmark.name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
-    click.echo("\ndescriptors")
-    for name, target in DESCRIPTORS.items():
-        click.echo(f"  {name:<24} {target}")
-    for kind in MODEL_FILES:
-        click.echo(f"  {kind + ':URI':<24} a model file")
-    click.echo(f"  {'module:Class':<24} your own (see the README)")
+    _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
+    _list_descriptors("images (disc2021, copydays)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    _list_descriptors("image pairs: flow methods (tss)", FLOW_METHODS, ())
+
+
+def _list_descriptors(of: str, named: Iterable[str], files: Collection[str]) -> None:
+    click.echo(f"\ndescriptors of {of}\n  {', '.join(named)}\n  module:Class (your own; see the README)")
+    if files:
+        click.echo(f"  {', '.join(f'{kind}:URI' for kind in files)} (a model file)")
 
 
 @cli.command()
@@ -157,17 +162,21 @@ def list_() -> None:
 @click.option("--out", default="report.html", show_default=True, metavar="FILE.html")
 def report(runs: tuple[str, ...], out: str) -> None:
     """One self-contained page over finished runs."""
-    pages = []
-    for uri in map(storage.checked, runs):
-        manifest = read_manifest(uri)
-        if manifest is None:
-            raise ConfigError(f"{uri}: no run there (no manifest.json); name the --out of a run")
-        if manifest.status != "done":
-            raise ConfigError(f"{uri}: that run is not finished; run it again to resume")
-        pages.append((manifest, read_tables(uri, manifest)))
+    page = write_report([_shown(uri) for uri in map(storage.checked, runs)])
     target = storage.checked(out)
-    storage.publish(target, write_report(pages).encode())
+    storage.publish(target, page.encode())
     click.echo(f"report {target}")
+
+
+def _shown(uri: str) -> Shown:
+    """A run for the page, without pictures where what they show is gone."""
+    finished_manifest(uri)
+    try:
+        return shown_run(uri)
+    except InputError as error:
+        found = shown_run(uri, pictured=False)
+        click.echo(f"{uri}: no pictures ({error})", err=True)
+        return found
 
 
 @cli.command()

@@ -25,7 +25,7 @@ BOOLEANS = {"1": "true", "yes": "true", "t": "true", "0": "false", "no": "false"
 def disc_arguments(given: Sequence[str]) -> list[str]:
     """Arguments of `raybench run disc2021` for those of the published disc_eval.py."""
     parser = _parser("disc_eval.py", "--disc_path", {})
-    parser.add_argument("--score_norm", default="1.0[0,2]", help="as WEIGHT[FIRST,LAST], several separated by ;")
+    parser.add_argument("--score_norm", help="WEIGHT[FIRST,LAST], several separated by ; [default: 1.0[0,2]]")
     parser.add_argument("--k", type=int, default=10, help="candidates a query")
     parser.add_argument("--global_candidates", type=_truth, default="false", help="the best k x queries pairs instead")
     return ["disc2021", *_renamed(*parser.parse_known_args(given))]

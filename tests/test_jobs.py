@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from conftest import free_port, wait_for_port
+from conftest import GOLDEN, free_port, wait_for_port
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -19,6 +19,29 @@ def test_a_job_script_runs_by_itself(golden, tmp_path):
     said = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert said.returncode == 0, said.stderr
     assert (tmp_path / "out/hbench_classification.csv").exists()
+
+
+def test_the_flow_job_takes_the_arguments_of_the_kits_tool(tmp_path):
+    import csv
+    import json
+
+    kit = GOLDEN / "tss"
+    given = [
+        "-resultsDir",
+        kit / "data/Results",
+        "-datasetDir",
+        kit / "data/Dataset",
+        "-autoFlip",
+        "1",
+        "-usePrec",
+        "0",
+    ]
+    command = [sys.executable, ROOT / "jobs/tss_eval.py", *given, "--out", tmp_path / "out", "--ray", "off"]
+    said = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    expected = json.loads((kit / "expected.json").read_text())["vc_autoflip_seg"]["Average"]
+    (group, _) = csv.DictReader((tmp_path / "out/tss.csv").open())
+    assert abs(float(group["SegIUR"]) - expected) < 1e-6
 
 
 def test_ray_job_submit_runs_the_job_on_a_head(golden, tmp_path):

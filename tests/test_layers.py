@@ -15,15 +15,18 @@ LAYERS = {
     "formats": 0,
     "table": 0,
     "storage_errors": 0,
+    "drawing": 0.5,
     "storage": 1,
     "sources": 2,
     "image_folders": 2,
     "vector_sources": 2,
+    "flow_sets": 2,
     "descriptors": 2,
     "engine": 3,
     "steps": 4,
     "benchmarks": 5,
     "evaluate": 6,
+    "finished": 6,
     "arguments": 6,
     "report": 6,
     "tasks": 6,
@@ -43,7 +46,8 @@ HOMES = {
     }
     | {"vector_sources/sscd.py", "steps/proposer.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
-    | {"demo/hpatches.py"},
+    | {"descriptors/flow.py", "descriptors/flow_opencv.py", "descriptors/dense_sift.py"}
+    | {"demo/hpatches.py", "demo/tss.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},
     "pdqhash": {"descriptors/pdq.py"},
     "click": {"cli.py", "arguments.py"},

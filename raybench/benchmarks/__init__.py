@@ -11,6 +11,7 @@ from raybench.benchmarks import (
     hpatches_matching,
     hpatches_retrieval,
     hpatches_verification,
+    tss,
 )
 from raybench.benchmarks.job import Benchmark
 
@@ -23,6 +24,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "hpatches-retrieval": hpatches_retrieval.BENCHMARK,
     "disc2021": disc2021.BENCHMARK,
     "copydays": copydays.BENCHMARK,
+    "tss": tss.BENCHMARK,
 }
 
 # Names under which several run at once, each into its own folder below --out, over one store.

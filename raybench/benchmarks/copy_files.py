@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from raybench import storage
-from raybench.benchmarks.copy_scores import Variant, candidates_in
+from raybench.benchmarks.copy_scores import Scored, Variant, candidates_in
 from raybench.digests import digest_of
 from raybench.engine.plan import Shard
+from raybench.engine.run import Run
 from raybench.engine.stage import FILE_BYTES, Mapped
 from raybench.formats import disc
 from raybench.formats.names import Names
@@ -81,6 +82,16 @@ class Curves:
 
     def keys(self, shard: Shard) -> str:
         return f"curve of {variant_slug(self.variants[shard.index])}"
+
+
+def export_curves(run: Run, scored: Scored) -> list[str]:
+    """A file of points for each variant that has figures."""
+    if scored.mapped is None:
+        return []
+    variants = tuple(scored.figures)
+    names = [f"curves/{variant_slug(variant)}.parquet" for variant in variants]
+    run.export(Curves(scored.mapped, variants), names)
+    return names
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks import image_sets
+from raybench.benchmarks.copy_pictures import MissedOriginals, draw_mistakes, gallery
 from raybench.benchmarks.image_sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of
+from raybench.drawing import Picture
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
 from raybench.errors import ProblemList
-from raybench.formats.copydays import STRONG, CopydaysLayout
+from raybench.formats.copydays import BLOCKS, STRONG, CopydaysLayout
+from raybench.formats.names import strings
 from raybench.formats.shardfile import Arrays
+from raybench.image_folders import list_images
 from raybench.metrics.copydays import overall_micro_ap, query_ap, relevant_results
 from raybench.metrics.micro_ap import TruePairs
 from raybench.metrics.partials import TopK
@@ -33,13 +38,15 @@ from raybench.steps.take_rows import take_rows
 from raybench.steps.vector_facts import are_normalised, vector_facts
 from raybench.steps.vector_set import VectorSet
 from raybench.table import Cell, Table
-from raybench.vector_sources import NamedVectors, note_dimensions
+from raybench.vector_sources import find_vectors
+from raybench.vector_sources.sscd import SSCD_SUFFIX
 
 COLUMNS = ("codec", "strong_mAP", "overall_uAP")
 BLOCK_COLUMNS = ("codec", "block", "mAP")
 FRACTIONS = frozenset(("strong_mAP", "overall_uAP", "mAP"))
 K = 100
-STEMS = {"distractors": ("distractors",), "training": ("training", "train", "codec_train")}
+BLOCKS_ROLE = "copydays"
+STEMS = {BLOCKS_ROLE: ("copydays",), "distractors": ("distractors",), "training": ("training", "train", "codec_train")}
 OPTIONS = (
     Option("distractors", "folder of distractor images", is_uri=True),
     Option("training", "folder of images that codecs are trained on", is_uri=True),
@@ -107,11 +114,12 @@ class Plan:
         """From images or vectors to the tables, in one line of steps."""
         found = {images.what: image_sets.described(run, self.job, self.descriptor, images) for images in self.sets.all}
         vectors = {what: one.vectors for what, one in found.items()}
-        queries, truth, skipped = self._readable(found["images"].skipped)
+        queries, truth, skipped = self._readable(found[BLOCKS_ROLE].skipped)
         codecs = self.codecs or self._default_codecs(run, vectors)
         rows: list[tuple[Cell, ...]] = []
         blocks: list[tuple[Cell, ...]] = []
-        failed = []
+        failed: list[str] = []
+        drawn: tuple[list[str], list[Picture]] = ([], [])
         for codec in codecs:
             nearest = self._nearest(run, codec, vectors)
             if isinstance(nearest, FailedCodec):
@@ -121,6 +129,8 @@ class Plan:
             else:
                 stage = ScoreBlocks(nearest, truth, tuple(queries.values()))
                 figures = run.read(run.map(stage, 1, 1), 0)["figures"]
+                if not rows and self.sets.images.has_pictures and STRONG in queries:
+                    drawn = self._draw(run, nearest, truth, queries[STRONG])
             by_block = dict(zip(queries, figures[1:].tolist(), strict=True))
             rows.append((codec, by_block.get(STRONG), float(figures[0]), *self._metadata))
             blocks += [(codec, block, value) for block, value in by_block.items()]
@@ -134,14 +144,25 @@ class Plan:
         return Outcome(
             Table("copydays_metrics", columns, tuple(rows), FRACTIONS, notes),
             (Table("blocks", BLOCK_COLUMNS, tuple(blocks), FRACTIONS),),
-            (),
+            (*image_sets.exported(run, self.job, self.sets.all, vectors), *drawn[0]),
             tuple(lost),
             {
                 "queries": len(self.sets.images),
                 "distractors": len(self.sets.distractors or ()),
                 "codecs": set(codecs),
             },
+            tuple(drawn[1]),
         )
+
+    def _draw(
+        self, run: Run, nearest: Mapped, truth: TruePairs, block: NDArray[np.int64]
+    ) -> tuple[list[str], list[Picture]]:
+        """The strong copies whose originals stand furthest down."""
+        images, distractors = self.sets.images, self.sets.distractors
+        database = [(images, tuple(self.sets.layout.originals.tolist()))]
+        database += [] if distractors is None else [(distractors, tuple(range(len(distractors))))]
+        stage = MissedOriginals(nearest, truth, tuple(block.tolist()), images, tuple(database))
+        return draw_mistakes(run, stage, ["pictures/missed.jpg"])
 
     @property
     def _metadata(self) -> tuple[str, ...]:
@@ -242,22 +263,36 @@ def prepare(job: Job) -> Plan:
 
 def _find_sets(job: Job, problems: ProblemList) -> tuple[ImageSet | None, ImageSet | None, ImageSet | None]:
     if job.features:
-        images = image_sets.vectors_on_disk("images", job.features, ("copydays",), problems, named_by="path")
-        distractors, training = (
-            image_sets.vectors_on_disk(role, job.features, stems, problems, wanted=False)
-            for role, stems in STEMS.items()
-        )
-        sources = [one.source for one in (images, distractors, training) if one is not None]
-        note_dimensions([source for source in sources if isinstance(source, NamedVectors)], problems)
-        return images, distractors, training
+        uris = {role: find_vectors(job.features, stems, problems, role == BLOCKS_ROLE) for role, stems in STEMS.items()}
+        found = {
+            role: image_sets.vectors_on_disk(role, files, problems, **_naming(job, role, files, problems))
+            for role, files in uris.items()
+        }
+        image_sets.note_other_dimensions(found.values(), problems)
+        return found[BLOCKS_ROLE], found["distractors"], found["training"]
     if job.data is None:
         problems.add("copydays: no --data; give the Copydays root (original/, strong/, jpegqual/, crops/)")
         return None, None, None
-    images = image_sets.pictures("images", job.data, job, problems, named_by="path")
+    images = image_sets.pictures(BLOCKS_ROLE, job.data, job, problems, named_by="path")
     distractors, training = (
-        image_sets.pictures(role, uri, job, problems) if (uri := job.options.get(role)) else None for role in STEMS
+        image_sets.pictures(role, uri, job, problems) if (uri := job.options.get(role)) else None
+        for role in ("distractors", "training")
     )
     return images, distractors, training
+
+
+def _naming(job: Job, role: str, uris: list[str], problems: ProblemList) -> dict[str, Any]:
+    """How a file's images are named; those of an SSCD file are numbered through the published order of blocks."""
+    if role != BLOCKS_ROLE:
+        return {}
+    if not uris or not uris[0].endswith(SSCD_SUFFIX):
+        return {"named_by": "path"}
+    if job.data is None:
+        problems.add(f"{uris[0]}: has numbers for names; give --data too, the Copydays root that they count through")
+        return {"named_by": "path"}
+    listed = [entry.name for entry in list_images(job.data, recursive=True)]
+    ordered = [name for block in BLOCKS for name in listed if name.rpartition("/")[0] == block]
+    return {"named_by": "path", "names": strings(ordered)}
 
 
 def _layout_notes(sets: CopydaysSets) -> Iterable[str]:
@@ -279,4 +314,5 @@ BENCHMARK = Benchmark(
     can_skip=True,
     inputs=image_sets.INPUTS,
     main_table="copydays_metrics",
+    gallery=gallery,
 )

@@ -15,29 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks import image_sets
-from raybench.benchmarks.copy_files import Curves, PredictionFiles, ReadPredictions, variant_slug
-from raybench.benchmarks.copy_scores import ScoreCandidates, Variant, figures_in
+from raybench.benchmarks.copy_files import PredictionFiles, ReadPredictions, export_curves, variant_slug
+from raybench.benchmarks.copy_pictures import SHEETS, Mistakes, draw_mistakes, gallery
+from raybench.benchmarks.copy_scores import Variant, score
 from raybench.benchmarks.disc_candidates import Candidates, find_candidates
-from raybench.benchmarks.disc_inputs import DiscSets, find_sets, read_truth, true_pairs
+from raybench.benchmarks.disc_inputs import DiscSets, find_sets, predictions_file, read_truth, true_pairs
+from raybench.benchmarks.disc_tables import FRACTIONS, further_tables, main_table
 from raybench.benchmarks.image_sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of_bytes
+from raybench.drawing import Picture
 from raybench.engine.run import Run
-from raybench.engine.stage import Mapped
 from raybench.errors import ProblemList
 from raybench.formats import disc
 from raybench.formats.names import Names, common_names
-from raybench.metrics.micro_ap import PooledFigures, TruePairs
+from raybench.metrics.micro_ap import TruePairs
 from raybench.metrics.score_norm import ScoreNorm, parse_norms
-from raybench.table import Cell, Table
 
-COLUMNS = ("codec", "score_norm", "uAP", "accuracy-at-1", "recall-at-p90")
-VARIANT_COLUMNS = (
-    *("codec", "score_norm", "candidates", "uAP", "accuracy-at-1", "recall-at-p90", "recall_at_10", "recall_at_p95"),
-    *("recall_at_p99", "threshold_at_p90", "threshold_at_p95", "threshold_at_p99"),
-)
-FRACTIONS = frozenset((*COLUMNS[2:], "recall_at_10", "recall_at_p95", "recall_at_p99"))
 K = 10
 DEFAULT_NORM = "1.0[0,2]"
 NO_VARIANT = Variant("None", "None", "predictions")
@@ -72,6 +67,7 @@ class ScoredPlan:
     truth: TruePairs
     queries: Names
     references: Names
+    uri: str
     predictions: int
 
     @property
@@ -80,16 +76,15 @@ class ScoredPlan:
 
     def execute(self, run: Run) -> Outcome:
         """From predictions to the tables."""
-        assert self.job.results is not None
         most = self.job.options.get("max_predictions") or disc.MOST_PREDICTIONS
-        stage = ReadPredictions(self.job.results, self.inputs["predictions"], most, self.queries, self.references)
+        stage = ReadPredictions(self.uri, self.inputs["predictions"], most, self.queries, self.references)
         pairs = {NO_VARIANT: run.map(stage, 1, 1)}
-        scores, figures = _scored(run, pairs, self.truth)
-        written = _export_curves(run, scores, tuple(pairs))
+        scored = score(run, pairs, self.truth, len(self.queries), self.job.seed)
         facts: dict[str, Any] = {"queries": len(self.queries), "references": len(self.references)}
         facts |= {"k": None, "variants": set(), "candidates": NO_VARIANT.candidates}
-        main = _main_table(self.job, figures, list(pairs), {}, NOTES)
-        return Outcome(main, (_variants_table(figures),), tuple(written), (), facts)
+        metadata = self.job.options.get("metadata")
+        main = main_table(scored, [NO_VARIANT], metadata, NOTES)
+        return Outcome(main, further_tables(scored, [NO_VARIANT]), tuple(export_curves(run, scored)), (), facts)
 
 
 @dataclass(frozen=True)
@@ -123,14 +118,21 @@ class Plan:
         truth = self._readable_truth(*(described[role].skipped for role in ("queries", "references")))
         vectors = {role: found.vectors for role, found in described.items()}
         candidates = find_candidates(run, self.job, vectors, self.k, self.codecs, self.norms)
-        scores, figures = _scored(run, candidates.pairs, truth)
+        scored = score(run, candidates.pairs, truth, len(self.sets.queries), self.job.seed)
         kind = "global" if self.job.options.get("global_candidates") else "knn"
         chosen = [variant for variant in candidates.order if variant.candidates == kind]
-        notes = (*NOTES, *self.notes, *candidates.notes, *self._skip_notes(len(skipped), truth))
+        failed = [f"FAILED: {reason}." for reason in candidates.failed.values()]
+        notes = (*NOTES, *self.notes, *candidates.notes, *self._skip_notes(len(skipped), truth), *failed)
+        drawn, pictures = self._draw(run, candidates, chosen, truth)
         return Outcome(
-            _main_table(self.job, figures, chosen, candidates.failed, notes),
-            (_variants_table({variant: figures.get(variant) for variant in candidates.order}),),
-            (*_export_curves(run, scores, tuple(candidates.pairs)), *self._export_predictions(run, candidates, chosen)),
+            main_table(scored, chosen, self.job.options.get("metadata"), notes),
+            further_tables(scored, candidates.order),
+            (
+                *export_curves(run, scored),
+                *self._export_predictions(run, candidates, chosen),
+                *image_sets.exported(run, self.job, self.sets.all, vectors),
+                *drawn,
+            ),
             tuple(skipped),
             {
                 "queries": len(self.sets.queries),
@@ -139,7 +141,18 @@ class Plan:
                 "candidates": kind,
                 "variants": {(variant.codec, variant.score_norm) for variant in chosen},
             },
+            tuple(pictures),
         )
+
+    def _draw(
+        self, run: Run, candidates: Candidates, chosen: list[Variant], truth: TruePairs
+    ) -> tuple[list[str], list[Picture]]:
+        """The worst mistakes of the table's first row, where there are pictures."""
+        there = [variant for variant in chosen if variant in candidates.pairs]
+        if not there or not self.sets.queries.has_pictures:
+            return [], []
+        stage = Mistakes(candidates.pairs[there[0]], truth, self.sets.queries, self.sets.references)
+        return draw_mistakes(run, stage, list(SHEETS))
 
     def _readable_truth(self, *skipped: NDArray[np.int64]) -> TruePairs:
         truth = self.sets.truth
@@ -162,66 +175,6 @@ class Plan:
         return names
 
 
-def _scored(
-    run: Run, pairs: dict[Variant, Mapped], truth: TruePairs
-) -> tuple[Mapped | None, dict[Variant, PooledFigures | None]]:
-    if not pairs:
-        return None, {}
-    scores = run.map(ScoreCandidates(tuple(pairs.values()), truth), len(pairs), 1)
-    return scores, {variant: figures_in(run.read(scores, number)) for number, variant in enumerate(pairs)}
-
-
-def _export_curves(run: Run, scores: Mapped | None, variants: tuple[Variant, ...]) -> list[str]:
-    if scores is None:
-        return []
-    names = [f"curves/{variant_slug(variant)}.parquet" for variant in variants]
-    run.export(Curves(scores, variants), names)
-    return names
-
-
-def _main_table(
-    job: Job,
-    figures: dict[Variant, PooledFigures | None],
-    chosen: list[Variant],
-    failed: dict[str, str],
-    notes: Iterable[str],
-) -> Table:
-    metadata = job.options.get("metadata")
-    extra: tuple[str, ...] = () if metadata is None else (metadata,)
-    rows: list[tuple[Cell, ...]] = [
-        (variant.codec, variant.score_norm, *_cells(figures.get(variant))[:3], *extra) for variant in chosen
-    ]
-    columns = (*COLUMNS, *(("metadata",) if extra else ()))
-    reasons = [f"FAILED: {reason}." for reason in failed.values()]
-    return Table("disc_metrics", columns, tuple(rows), FRACTIONS, (*notes, *reasons))
-
-
-def _variants_table(figures: dict[Variant, PooledFigures | None]) -> Table:
-    rows = tuple(
-        (variant.codec, variant.score_norm, variant.candidates, *_cells(found)) for variant, found in figures.items()
-    )
-    note = "knn: k candidates a query; global: the best k x queries pairs over all. Thresholds are scores."
-    return Table("disc_variants", VARIANT_COLUMNS, rows, FRACTIONS, (note,))
-
-
-def _cells(found: PooledFigures | None) -> tuple[Cell, ...]:
-    """Figures in the order of the variants' columns; nothing of a codec that failed."""
-    if found is None:
-        return (None,) * 9
-    points = found.at_precision
-    return (
-        *(
-            found.micro_ap,
-            found.accuracy_at_1,
-            points[0].recall,
-            found.recall_at_10,
-            points[1].recall,
-            points[2].recall,
-        ),
-        *(point.threshold for point in points),
-    )
-
-
 def prepare(job: Job) -> Plan | ScoredPlan:
     """Read and check every file that the job rests on; raises all problems together."""
     image_sets.check_inputs(job, results=True)
@@ -229,20 +182,21 @@ def prepare(job: Job) -> Plan | ScoredPlan:
 
 
 def _prepare_predictions(job: Job) -> ScoredPlan:
+    assert job.results is not None
+    uri = predictions_file(job.results)
     problems = ProblemList()
     truth, predictions = None, None
     with problems.noting():
         truth, digest = read_truth(job)
     with problems.noting():
-        assert job.results is not None
-        data = image_sets.read_text(job.results, "predictions: query,reference,score lines")
-        predictions = disc.read_predictions(data, job.results, job.options.get("max_predictions"))
+        data = image_sets.read_text(uri, "predictions: query,reference,score lines")
+        predictions = disc.read_predictions(data, uri, job.options.get("max_predictions"))
     problems.check()
     assert truth is not None and predictions is not None
     matched = disc.match_tables(truth, predictions)
     pairs = TruePairs.of(matched.true_query, matched.true_reference)
     inputs = {"ground truth": digest, "predictions": digest_of_bytes(data)}
-    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, len(predictions))
+    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, uri, len(predictions))
 
 
 def _prepare_sets(job: Job) -> Plan:
@@ -309,4 +263,5 @@ BENCHMARK = Benchmark(
     can_skip=True,
     inputs=(*image_sets.INPUTS, "results"),
     main_table="disc_metrics",
+    gallery=gallery,
 )

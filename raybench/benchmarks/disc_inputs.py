@@ -15,7 +15,8 @@ from raybench.errors import ConfigError, ProblemList
 from raybench.formats import disc
 from raybench.formats.names import Names
 from raybench.metrics.micro_ap import TruePairs
-from raybench.vector_sources import NamedVectors, note_dimensions
+from raybench.vector_sources import find_vectors
+from raybench.vector_sources.sscd import SSCD_SUFFIX
 
 TRUTH = "val_groundtruth_matches.csv"
 # The published layout first, then the competition's own.
@@ -68,7 +69,7 @@ def read_truth(job: Job) -> tuple[disc.GroundTruth, str]:
 def _truth_beside(job: Job) -> str:
     places = [place for place in (job.data, job.features) if place and not place.endswith(".pt")]
     if job.results:
-        places.append(job.results.rpartition("/")[0])
+        places.append(predictions_file(job.results).rpartition("/")[0])
     for place in places:
         for name in TRUTHS:
             if storage.exists(storage.join(place, name)):
@@ -77,16 +78,23 @@ def _truth_beside(job: Job) -> str:
     raise ConfigError(f"{job.benchmark}: no {TRUTH} in {where}; name the file by --ground-truth")
 
 
+def predictions_file(results: str) -> str:
+    """The file that `--results` means: itself, or `predictions.csv` in a folder, such as a run's own `results/`."""
+    inside = storage.join(results, "predictions.csv")
+    return inside if not results.endswith(".csv") and storage.exists(inside) else results
+
+
 def find_sets(job: Job, problems: ProblemList) -> dict[str, ImageSet | None]:
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
     if job.features:
-        root = job.features
-        found = {
-            role: image_sets.vectors_on_disk(role, root, stems, problems, wanted=role != "training")
-            for role, stems in STEMS.items()
-        }
-        sources = [images.source for images in found.values() if images is not None]
-        note_dimensions([source for source in sources if isinstance(source, NamedVectors)], problems)
+        root, found = job.features, {}
+        for role, stems in STEMS.items():
+            if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
+                found[role] = image_sets.vectors_on_disk(role, [root], problems, part=role)
+            else:
+                uris = find_vectors(root, stems, problems, wanted=role != "training")
+                found[role] = image_sets.vectors_on_disk(role, uris, problems)
+        image_sets.note_other_dimensions(found.values(), problems)
         return found
     return {role: _pictures(job, role, problems) for role in FOLDERS}
 

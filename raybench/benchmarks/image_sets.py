@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,11 @@ from raybench.formats.names import NORMALISERS, Names, strings
 from raybench.image_folders import ImageFolder, double_stems, list_images
 from raybench.steps.codec import codec_problems, trains
 from raybench.steps.describe import describe_images
+from raybench.steps.export_set import descriptor_file, export_sets, submission_file
 from raybench.steps.read_set import read_set
 from raybench.steps.take_rows import take_rows
 from raybench.steps.vector_set import VectorSet
-from raybench.vector_sources import NamedVectors, find_vectors
+from raybench.vector_sources import NamedVectors, note_dimensions
 
 INPUTS = ("data", "descriptor", "descriptor-args", "features")
 BACKBONES = ("CV_RESNET18", "CV_RESNET50", "CV_RESNEXT101", "TV_RESNET18", "TV_RESNET50", "TV_RESNEXT101")
@@ -37,6 +39,7 @@ OPTIONS = (
     Option("backbone", "network of an sscd:URI weight file", choices=BACKBONES),
     Option("dims", "dimension of the descriptors of an sscd:URI weight file", kind=int),
     Option("pool-param", "GeM power of an sscd:URI weight file [default: 3.0]", kind=float),
+    Option("export-descriptors", "write the descriptors to results/ as ISC HDF5 files, a submission", kind=bool),
     Option("dtype", "precision of a model on a GPU", choices=("float32", "float16", "bfloat16"), default="float32"),
 )
 
@@ -56,6 +59,15 @@ class ImageSet:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def has_pictures(self) -> bool:
+        return isinstance(self.source, ImageFolder)
+
+    def picture(self, place: int) -> bytes:
+        """One image's file."""
+        assert isinstance(self.source, ImageFolder)
+        return self.source.read(place if self.chosen is None else int(self.chosen[place]))
 
     def limited(self, places: NDArray[np.int64]) -> ImageSet:
         """Only these images, in name order."""
@@ -156,16 +168,17 @@ def pictures(what: str, root: str, job: Job, problems: ProblemList, named_by: st
 
 
 def vectors_on_disk(
-    what: str, root: str, stems: Sequence[str], problems: ProblemList, named_by: str = "stem", wanted: bool = True
+    what: str, uris: Sequence[str], problems: ProblemList, named_by: str = "stem", **more: Any
 ) -> ImageSet | None:
-    """Vectors in `<stem>.h5` and the like, or in an SSCD file; None if there are none, which is noted if wanted."""
-    if root.endswith(".pt"):
-        part = "training" if "training" in stems else stems[0]
-        source = NamedVectors.scan(what, [root], named_by, problems, part=part)
-    else:
-        uris = find_vectors(root, stems, problems, wanted)
-        source = NamedVectors.scan(what, uris, named_by, problems) if uris else None
+    """Vectors in these files; None if there are none, or if something is wrong with them, which is noted."""
+    source = NamedVectors.scan(what, uris, named_by, problems, **more) if uris else None
     return None if source is None else ImageSet(what, source.names, source)
+
+
+def note_other_dimensions(sets: Iterable[ImageSet | None], problems: ProblemList) -> None:
+    """Note sets of vectors whose dimension is another than the first one's."""
+    sources = [images.source for images in sets if images is not None]
+    note_dimensions([source for source in sources if isinstance(source, NamedVectors)], problems)
 
 
 def described(run: Run, job: Job, descriptor: ImageSpec | None, images: ImageSet) -> Vectors:
@@ -192,6 +205,20 @@ def described(run: Run, job: Job, descriptor: ImageSpec | None, images: ImageSet
     )
     place = {key: number for number, key in enumerate(folder.keys)}
     return Vectors(vectors, np.array([place[key] for key in skipped], np.int64))
+
+
+def exported(run: Run, job: Job, sets: Iterable[ImageSet], vectors: dict[str, VectorSet]) -> list[str]:
+    """The files that `--export-descriptors` asks for, written; those of single sets read back as `--features`."""
+    if not job.options.get("export_descriptors"):
+        return []
+    named = {one.what: one.names for one in sets}
+    files = {f"results/{what}.h5": descriptor_file(vectors[what], names) for what, names in named.items()}
+    if "queries" in named:
+        files["results/submission.h5"] = submission_file(
+            vectors["queries"], named["queries"], vectors["references"], named["references"]
+        )
+    export_sets(run, files)
+    return list(files)
 
 
 def _part(folder: ImageFolder, places: NDArray[np.int64], job: Job) -> ImageFolder:

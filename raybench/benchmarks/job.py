@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from raybench.drawing import Picture
 from raybench.engine.run import Run
 from raybench.table import Table
 
@@ -64,6 +65,7 @@ class Outcome:
     files: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    pictures: tuple[Picture, ...] = ()  # for the report
 
 
 class Plan(Protocol):
@@ -93,6 +95,8 @@ class Benchmark:
     can_skip: bool = False  # whether a figure has a meaning without what can't be read
     inputs: tuple[str, ...] = ("data", "benchmarks", "descriptor", "descriptor-args", "features", "results")
     main_table: str | None = None  # its name, where it is not the benchmark's
+    # Pictures of a finished run for `report`: from its folder, arguments and tables; raises InputError.
+    gallery: Callable[[str, dict[str, Any], Sequence[Table]], list[Picture]] | None = None
 
     @property
     def main_file(self) -> str:

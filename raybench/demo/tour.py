@@ -3,42 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
+from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
-from raybench.engine.manifest import Manifest, read_manifest
+from raybench.demo.tss import make_tss
+from raybench.descriptors.flow import FLOW_METHODS
+from raybench.engine.manifest import Manifest
 from raybench.errors import ProblemList
 from raybench.evaluate import Evaluation, Settings, evaluate, open_session
-from raybench.report.page import write_report
+from raybench.finished import shown_run
+from raybench.report.page import Shown, write_report
 from raybench.sources import Strips
 from raybench.table import Table, joined
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
+IMAGE_DESCRIPTORS = ("thumbnail", "pdq")
+IMAGE_BENCHMARKS = ("disc2021", "copydays")
+CODECS = "Flat;PCAW32,L2norm,Flat"  # whitening to no more dimensions than there are training images
+SUBJECTS = {
+    name: tuple(FLOW_METHODS) if name == "tss" else IMAGE_DESCRIPTORS if name in IMAGE_BENCHMARKS else PATCH_DESCRIPTORS
+    for name in BENCHMARKS
+}
+PICTURED = {("disc2021", "pdq"), ("copydays", "thumbnail"), ("tss", "dis")}  # whose worst cases the page shows
 POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
 SIZES = Sizes(positives=1_000, negatives=1_000, queries=200, distractors=800)
 
 
 def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     """The tables of the tour and the path of its page. Running it again finds everything done."""
-    data = out / "data" / "hpatches"
-    if not (data / "made").exists():
-        _make(data)
-        (data / "made").touch()
-    jobs = {
-        (name, descriptor): _job(name, data, out, descriptor) for name in BENCHMARKS for descriptor in PATCH_DESCRIPTORS
-    }
+    for name, make in {"hpatches": _make_patches, "copies": make_copies, "tss": make_tss}.items():
+        folder = out / "data" / name
+        if not (folder / "made").exists():
+            make(folder)
+            (folder / "made").touch()
+    jobs = {(name, subject): _job(name, out, subject) for name, subjects in SUBJECTS.items() for subject in subjects}
     with open_session(next(iter(jobs.values())), settings) as session:
         found = {key: evaluate(job, settings, session) for key, job in jobs.items()}
     tables = [_joined(name, found) for name in BENCHMARKS]
     page = out / "report.html"
-    summary = Manifest("every benchmark", {"descriptor": ", ".join(PATCH_DESCRIPTORS)}, {}, {}, status="done")
-    page.write_text(write_report([(summary, tables), *map(_read, found.values())], "raybench demo"))
+    every = dict.fromkeys(subject for subjects in SUBJECTS.values() for subject in subjects)
+    summary = Manifest("every benchmark", {"descriptor": ", ".join(every)}, {}, {}, status="done")
+    shown = [shown_run(evaluation.out, pictured=key in PICTURED) for key, evaluation in found.items()]
+    page.write_text(write_report([Shown(summary, tables), *shown], "raybench demo"))
     return tables, page
 
 
-def _make(data: Path) -> None:
+def _make_patches(data: Path) -> None:
     make_hpatches(data)
     strips = Strips.scan(str(data / "hpatches"))
     counts = strips.counts(range(len(strips.keys)), ProblemList())
@@ -53,23 +67,25 @@ def _make(data: Path) -> None:
             path.write_text(text)
 
 
-def _job(benchmark: str, data: Path, out: Path, descriptor: str) -> Job:
-    recent = benchmark.startswith("hpatches")
-    return Job(
-        benchmark,
-        out=str(out / benchmark / descriptor),
-        store=str(out / "store"),
-        data=str(data / "hpatches"),
-        benchmarks=None if recent else str(data / "benchmarks"),
-        tasks=str(data / "tasks") if recent else None,
-        descriptor=descriptor,
-        options={"split": "full"} if recent else {},
-    )
+def _job(benchmark: str, out: Path, subject: str) -> Job:
+    patches, copies, flows = (out / "data" / name for name in ("hpatches", "copies", "tss"))
+    recent = {"data": patches / "hpatches", "tasks": patches / "tasks", "options": {"split": "full"}}
+    beside = {"distractors": str(copies / "distractors"), "training": str(copies / "training")}
+    inputs: dict[str, dict[str, Any]] = {
+        "hpatches": recent,
+        "hbench": {"data": patches / "hpatches", "benchmarks": patches / "benchmarks"},
+        "disc2021": {"data": copies / "disc", "options": {"codecs": CODECS}},
+        "copydays": {"data": copies / "copydays", "options": {"codecs": CODECS, **beside}},
+        "tss": {"data": flows / "Dataset"},
+    }
+    given = inputs[benchmark.split("-")[0]]
+    places: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+    return Job(benchmark, str(out / benchmark / subject), str(out / "store"), descriptor=subject, **places)
 
 
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:
     """The main tables of one benchmark below each other; of the 2017 ones the means, the rest is on the page."""
-    named = [(descriptor, found[benchmark, descriptor].tables[0]) for descriptor in PATCH_DESCRIPTORS]
+    named = [(descriptor, found[benchmark, descriptor].tables[0]) for descriptor in SUBJECTS[benchmark]]
     table = joined(named[0][1].name, "descriptor", named, named[0][1].notes)
     if "noise" not in table.columns:
         return table
@@ -77,9 +93,3 @@ def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:
     shown = [row for row in rows if row["noise"] == "mean" and row.get("pool", 0) in POOLS]
     notes = (*table.notes, "Means over e, h, t; the page has each level and pool.")
     return Table(table.name, table.columns, tuple(tuple(row.values()) for row in shown), table.fractions, notes)
-
-
-def _read(evaluation: Evaluation) -> tuple[Manifest, tuple[Table, ...]]:
-    manifest = read_manifest(evaluation.out)
-    assert manifest is not None, f"{evaluation.out} was just written"
-    return manifest, evaluation.tables

@@ -1,7 +1,12 @@
-"""Named vectors in HDF5, the form of an ISC 2021 descriptor track submission: `vectors` and `image_names`."""
+"""Named vectors in HDF5, as ISC 2021 has them: `vectors` and `image_names`.
+
+A submission to its descriptor track is one file with `query`, `query_ids`, `reference` and `reference_ids`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import h5py
@@ -51,8 +56,18 @@ class Hdf5Vectors:
             ) from None
 
 
-def begin_isc_vectors(file: BinaryIO, names: Strings, dimension: int) -> int:
-    """Write an ISC descriptor file with all names and room for the vectors; returns the byte at which they begin.
+@dataclass(frozen=True)
+class VectorRoom:
+    """A set that goes into a file: under which names its vectors and image names, and how large it is."""
+
+    vectors: str
+    image_names: str
+    names: Strings
+    dimension: int
+
+
+def begin_isc_vectors(file: BinaryIO, rooms: Sequence[VectorRoom]) -> list[int]:
+    """Write an HDF5 file with all names and room for the vectors; returns the byte at which those of each set begin.
 
     The caller fills in float32 rows there, in any order: nothing needs to be held whole.
     """
@@ -61,17 +76,20 @@ def begin_isc_vectors(file: BinaryIO, names: Strings, dimension: int) -> int:
     kind.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     kind.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     kind.set_obj_track_times(False)  # equal sets give equal bytes
+    offsets = []
     with h5py.File(file, "w") as out:
-        out.create_dataset("image_names", data=_fixed_width(names))
-        space = h5py.h5s.create_simple((len(names), dimension))
-        vectors = h5py.h5d.create(out.id, b"vectors", h5py.h5t.IEEE_F32LE, space, dcpl=kind)
-        offset = int(vectors.get_offset())
-        vectors.close()
-    end = offset + len(names) * dimension * 4
+        for room in rooms:
+            out.create_dataset(room.image_names, data=_fixed_width(room.names))
+        for room in rooms:
+            space = h5py.h5s.create_simple((len(room.names), room.dimension))
+            vectors = h5py.h5d.create(out.id, room.vectors.encode(), h5py.h5t.IEEE_F32LE, space, dcpl=kind)
+            offsets.append(int(vectors.get_offset()))
+            vectors.close()
+    end = max(offset + len(room.names) * room.dimension * 4 for offset, room in zip(offsets, rooms, strict=True))
     file.seek(0, 2)
     if file.tell() < end:
         file.truncate(end)
-    return offset
+    return offsets
 
 
 def _fixed_width(names: Strings) -> NDArray[np.bytes_]:

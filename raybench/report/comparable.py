@@ -18,6 +18,7 @@ HPATCHES_MEANS = {
     "hpatches-matching": "map, mean over e, h, t",
 }
 DISC_VALIDATION = (50_000, 1_000_000)  # queries, references
+TSS_PAIRS = {"FG3DCar": 195, "JODS": 81, "PASCAL": 124}
 COPYDAYS_IMAGES, COPYDAYS_DISTRACTORS = 3_212, 10_000
 
 
@@ -100,6 +101,24 @@ def copydays(_: str, row: Row, facts: Facts) -> str:
     return f"yes: codec {codec[1]}, if the distractors are as hard (its own are drawn from YFCC100M)"
 
 
+def tss(_: str, row: Row, facts: Facts) -> str:
+    """From group and number of pairs.
+
+    >>> tss("tss", {"split_or_set": "JODS", "metric": "PCK@0.05_percent"}, {"pairs": {"JODS": 4}})
+    'no, because it is for all 81 pairs of JODS; this run has 4'
+    """
+    group = row["split_or_set"]
+    if group not in (*TSS_PAIRS, "All"):
+        return "no, because it is for sample pairs of the kit only"
+    wanted = sum(TSS_PAIRS.values()) if group == "All" else TSS_PAIRS[group]
+    found = sum(facts["pairs"].values()) if group == "All" else facts["pairs"].get(group, 0)
+    if found != wanted:
+        of = "all groups" if group == "All" else group
+        return f"no, because it is for all {wanted} pairs of {of}; this run has {found}"
+    mirrored = "; its tool turned mirrored pairs round first" if "flipping" in row["note"] else ""
+    return f"yes: T5 of {group}, if its tool counts both directions and mirrored pairs as the kit does{mirrored}"
+
+
 VERDICTS: dict[str, Callable[[str, Row, Facts], str]] = {
     "hbench-classification": hpatches,
     "hbench-matching": hpatches,
@@ -109,4 +128,5 @@ VERDICTS: dict[str, Callable[[str, Row, Facts], str]] = {
     "hpatches-retrieval": hpatches,
     "disc2021": disc2021,
     "copydays": copydays,
+    "tss": tss,
 }

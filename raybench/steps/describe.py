@@ -33,7 +33,7 @@ from raybench.steps.described import broken_rows, checked_rows
 from raybench.steps.image_sizes import ImageSizes, read_sizes
 from raybench.steps.vector_set import VectorSet, vector_arrays
 
-IMAGES_PER_BATCH = {"gpu": 64, "cpu": 8}
+IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
 SHARDS = 64  # aimed at, so that eight GPUs have eight each
 IMAGES_PER_SHARD = (16, 2_048)  # fewest, most
 # Of prepared pictures in one shard: three shards wait for each device, in the object store.

@@ -7,10 +7,12 @@ import shutil
 import h5py
 import numpy as np
 import pytest
+import torch
 from conftest import GOLDEN
 from PIL import Image
 
 from raybench.demo.copies import make_copies
+from raybench.formats.copydays import BLOCKS
 
 CASE = GOLDEN / "copydays"
 DATA = CASE / "data"
@@ -133,7 +135,7 @@ def test_an_image_that_cannot_be_decoded_is_named_or_skipped_and_counted(copies,
     said = run(raybench, tmp_path / "skips", *given, "--on-bad-input", "skip")
     assert "SKIPPED: 1 images could not be read; 1 queries" in said.out
     manifest = json.loads((tmp_path / "skips/manifest.json").read_text())
-    assert manifest["skipped"] == ["images: jpegqual/50/200300.jpg: can't be read"]
+    assert manifest["skipped"] == ["copydays: jpegqual/50/200300.jpg: can't be read"]
 
 
 def pictures(copies):
@@ -172,3 +174,35 @@ def test_one_way_in_must_be_given(raybench):
     said = raybench("check", "copydays", "--data", DATA)
     assert said.code == 2
     assert said.errors == ["copydays: give one of --descriptor, --features; got none of them"]
+
+
+def test_feature_files_of_the_sscd_tools_count_through_the_published_order_of_blocks(raybench, tmp_path):
+    """As `copydays_eval` leaves them: numbers for names, shuffled, some twice."""
+    root, vectors = tmp_path / "tree", tmp_path / "vectors"
+    arrays = np.load(DATA / "copydays.npz")
+    rows = dict(zip(arrays["names"].tolist(), arrays["embeddings"], strict=True))
+    for name in rows:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    ordered = [name for block in BLOCKS for name in sorted(rows) if name.rpartition("/")[0] == block]
+    numbers = np.random.default_rng(0).permutation(len(ordered))
+    numbers = np.concatenate([numbers, numbers[:3]])
+    vectors.mkdir()
+    embeddings = torch.tensor(np.stack([rows[ordered[number]] for number in numbers]))
+    torch.save({"embeddings": embeddings, "instance_id": torch.tensor(numbers)}, vectors / "copydays.pt")
+    for name, target in (("distractors", "distractors"), ("train", "codec_train")):
+        found = torch.tensor(np.load(DATA / f"{name}.npz")["embeddings"])
+        torch.save({"embeddings": found, "instance_id": torch.arange(len(found))}, vectors / f"{target}.pt")
+    said = raybench("check", "copydays", "--features", vectors)
+    assert said.code == 2 and "give --data too" in said.err
+    run(raybench, tmp_path / "out", "--features", vectors, "--data", root, "--codecs", CODECS, *INLINE)
+    assert_golden(tmp_path / "out")
+
+
+def test_exported_descriptors_read_back_as_features_to_the_same_table(copies, raybench, tmp_path):
+    codecs = ("--codecs", "Flat;PCA16,Flat")
+    given = (*pictures(copies), "--descriptor", "thumbnail", *codecs, "--export-descriptors")
+    run(raybench, tmp_path / "a", *given, *INLINE)
+    run(raybench, tmp_path / "b", "--features", tmp_path / "a/results", *codecs, *INLINE)
+    for name in ("copydays_metrics.csv", "tables/blocks.csv"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

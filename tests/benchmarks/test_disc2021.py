@@ -4,11 +4,14 @@ import csv
 import json
 import shutil
 
+import h5py
 import numpy as np
 import pyarrow.parquet
 import pytest
+import torch
 from conftest import GOLDEN
 
+from raybench import storage
 from raybench.demo.copies import make_copies
 
 CASE = GOLDEN / "disc"
@@ -282,3 +285,65 @@ def test_a_missing_truth_is_said(vectors, raybench):
     (vectors / "val_groundtruth_matches.csv").unlink()
     (error,) = checked(raybench, "--features", vectors)
     assert "--ground-truth" in error
+
+
+def test_exported_descriptors_are_a_submission_and_read_back_as_features(copies, raybench, tmp_path):
+    codecs = ("--codecs", "Flat;PCAW16,L2norm,Flat")
+    given = ("--data", copies, "--descriptor", "thumbnail", *codecs, "--export-descriptors", *INLINE)
+    run(raybench, tmp_path / "a", *given)
+    truth = ("--ground-truth", copies / "val_groundtruth_matches.csv")
+    run(raybench, tmp_path / "b", "--features", tmp_path / "a/results", *truth, *codecs, *INLINE)
+    for name in ("disc_metrics.csv", "tables/disc_variants.csv", "tables/disc_thresholds.csv"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    with h5py.File(tmp_path / "a/results/submission.h5") as file:
+        assert (file["query"].shape[0], file["reference"].shape[0]) == (60, 160)
+        assert file["query_ids"][0] in (b"Q00000", "Q00000")
+
+
+def test_thresholds_come_with_intervals_around_them(raybench, tmp_path):
+    run(raybench, tmp_path, "--features", SMALL, "--codecs", "Flat", "--score-norm", "none", *INLINE)
+    variants = {row["candidates"]: row for row in rows_of(tmp_path / "tables/disc_variants.csv")}
+    card = [row for row in rows_of(tmp_path / "tables/disc_thresholds.csv") if row["candidates"] == "knn"]
+    assert [row["precision"] for row in card] == ["0.9", "0.95", "0.99"]
+    assert [row["threshold"] for row in card] == [variants["knn"][f"threshold_at_p{p}"] for p in (90, 95, 99)]
+    assert all(float(row["recall_low"]) <= float(row["recall"]) <= float(row["recall_high"]) for row in card)
+    for row in rows_of(tmp_path / "tables/disc_intervals.csv"):
+        assert float(row["uAP_low"]) < float(row["uAP"]) < float(row["uAP_high"])
+
+
+def test_a_feature_file_of_the_sscd_tools_has_all_three_sets(raybench, tmp_path):
+    """As `disc_eval` leaves it: embeddings with split and number of each image, in any order."""
+    parts = {split: np.load(SMALL / f"{name}.npz") for split, name in enumerate(("refs", "queries", "train"))}
+    numbers = np.concatenate([[int(name[1:]) for name in part["names"]] for part in parts.values()])
+    splits = np.concatenate([np.full(len(part["names"]), split) for split, part in parts.items()])
+    order = np.random.default_rng(0).permutation(len(numbers))
+    tensors = {
+        "embeddings": np.concatenate([part["embeddings"] for part in parts.values()])[order],
+        "split": splits[order],
+        "image_num": numbers[order],
+        "instance_id": order,
+    }
+    torch.save({key: torch.tensor(value) for key, value in tensors.items()}, tmp_path / "predictions.pt")
+    truth = ("--ground-truth", SMALL / "val_groundtruth_matches.csv")
+    run(raybench, tmp_path / "a", "--features", tmp_path / "predictions.pt", *truth, *INLINE)
+    run(raybench, tmp_path / "b", "--features", SMALL, *INLINE)
+    assert (tmp_path / "a/disc_metrics.csv").read_bytes() == (tmp_path / "b/disc_metrics.csv").read_bytes()
+
+
+def test_a_runs_own_results_folder_reads_back_to_its_first_row(raybench, tmp_path):
+    run(raybench, tmp_path / "a", "--features", SMALL, "--codecs", "Flat", "--score-norm", "none", *INLINE)
+    truth = ("--ground-truth", SMALL / "val_groundtruth_matches.csv")
+    run(raybench, tmp_path / "b", "--results", tmp_path / "a/results", *truth, *INLINE)
+    first, again = (rows_of(tmp_path / name / "disc_metrics.csv")[0] for name in "ab")
+    assert list(again.values())[2:] == list(first.values())[2:]
+
+
+def test_images_and_results_may_live_in_object_storage(copies, raybench, s3, tmp_path):
+    bucket = s3.bucket("disc")
+    data = s3.upload(copies, f"{bucket}/data")
+    given = ("--descriptor", "thumbnail", "--codecs", "Flat;PCA16,Flat", *INLINE)
+    run(raybench, tmp_path / "local", "--data", copies, *given)
+    run(raybench, f"{bucket}/out", "--data", data, *given)
+    assert storage.read(f"{bucket}/out/disc_metrics.csv") == (tmp_path / "local/disc_metrics.csv").read_bytes()
+    name = "results/predictions.csv"
+    assert storage.read(f"{bucket}/out/{name}") == (tmp_path / "local" / name).read_bytes()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from raybench.errors import DataError, InputError
-from raybench.formats.hdf5_vectors import begin_isc_vectors
+from raybench.formats.hdf5_vectors import VectorRoom, begin_isc_vectors
 from raybench.formats.named_vectors import READERS
 from raybench.formats.names import strings
 
@@ -201,7 +201,7 @@ def test_damage_inside_a_compressed_file_is_said():
 def test_a_descriptor_file_is_filled_in_any_order_and_read_back(tmp_path, made):
     vectors, names = made
     with (tmp_path / "submission.h5").open("w+b") as file:
-        offset = begin_isc_vectors(file, strings(names), DIMENSION)
+        (offset,) = begin_isc_vectors(file, [VectorRoom("vectors", "image_names", strings(names), DIMENSION)])
         room = np.memmap(file, np.float32, "r+", offset, vectors.shape)
         order = np.random.default_rng(1).permutation(ROWS)
         room[order] = vectors[order]

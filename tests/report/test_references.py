@@ -14,6 +14,7 @@ FULL_DISC = {
     "variants": {("Flat", "None"), ("PCAW512,L2norm,Flat", "1.00[0,2]")},
     "distractors": 10_000,
     "codecs": {"PCAW512,L2norm,Flat"},
+    "pairs": {"JODS": 81, "FG3DCar": 2},
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from image_models import weight_file
 from PIL import Image
@@ -32,18 +32,17 @@ def picture(number, size):
     return np.stack([(x * (number + 1)) % 256, (y * 3 + number * 40) % 256, (x + y) % 256], axis=2).astype(np.uint8)
 
 
+def write_pictures(folder, count=23):
+    folder.mkdir(exist_ok=True)
+    for number in range(count):
+        Image.fromarray(picture(number, SIZES[number % len(SIZES)])).save(folder / f"{number:02d}.png")
+    return folder
+
+
 @pytest.fixture
 def pictures(tmp_path):
     """23 pictures of five sizes; `pictures(n)` for fewer."""
-
-    def make(count=23):
-        folder = tmp_path / "pictures"
-        folder.mkdir(exist_ok=True)
-        for number in range(count):
-            Image.fromarray(picture(number, SIZES[number % len(SIZES)])).save(folder / f"{number:02d}.png")
-        return folder
-
-    return make
+    return lambda count=23: write_pictures(tmp_path / "pictures", count)
 
 
 @pytest.fixture
@@ -59,11 +58,30 @@ class Means(torch.nn.Module):
         return torch.nn.functional.adaptive_avg_pool2d(x, 2).flatten(1)
 
 
-@pytest.fixture
-def script(tmp_path):
-    path = tmp_path / "means.pt"
+def write_script(path):
     torch.jit.script(Means()).save(str(path))
     return f"torchscript:{path}"
+
+
+@pytest.fixture
+def script(tmp_path):
+    return write_script(tmp_path / "means.pt")
+
+
+@pytest.fixture(scope="module")
+def on_devices(tmp_path_factory, local_ray):
+    """Pictures and a network, their vectors from eight logical GPUs, two pictures a shard, and the receipts."""
+    from raybench.engine.ray_core import RayExecutor
+
+    base = tmp_path_factory.mktemp("devices")
+    folder = scan(write_pictures(base / "pictures"))
+    spec = resolve_images(write_script(base / "means.pt"), {}, SMALL)
+    executor = RayExecutor(Silent(), 2, 8, True, False)
+    run = Run(str(base / "run"), str(base / "run" / "stages"), executor, Silent())
+    vectors, _ = describe_images(run, folder, spec, "all", "gpu", shard_size=2)
+    executor.close()
+    (path,) = (base / "run" / "receipts").glob("*-describe-images.jsonl")
+    return folder, spec, vectors, [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def scan(folder):
@@ -118,53 +136,43 @@ def test_batches_are_full_and_of_one_shape_even_where_a_class_does_not_say_its_s
     assert len({shape[1:] for shape in seen}) == 5
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
-@given(batch_size=st.integers(1, 9), shard_size=st.integers(1, 23))
-def test_a_network_gives_a_row_the_same_to_rounding_whatever_batch_it_is_in(pictures, inline, batch_size, shard_size):
-    folder = scan(pictures())
-    path = Path(folder.root).parent / "weights.pt"
-    if not path.exists():
-        weight_file(path, "TV_RESNET18", 16)
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """Pictures, a network, its rows of one picture at a time, and where to store others."""
+    base = tmp_path_factory.mktemp("network")
+    path = weight_file(base / "weights.pt", "TV_RESNET18", 16)
+    folder = scan(write_pictures(base / "pictures"))
     spec = resolve_images(f"sscd:{path}", {"backbone": "TV_RESNET18", "dims": 16}, SMALL)
-    alone, _ = describe_images(inline(), folder, spec, "all", "cpu", batch_size=1, shard_size=23)
-    vectors, _ = describe_images(inline(), folder, spec, "all", "cpu", batch_size=batch_size, shard_size=shard_size)
-    expected, found = rows_of(alone), rows_of(vectors)
+    run = Run(str(base / "run"), str(base / "run" / "stages"), InlineExecutor(Silent()), Silent())
+    alone, _ = describe_images(run, folder, spec, "all", "cpu", batch_size=1)
+    return folder, spec, rows_of(alone), run
+
+
+@settings(deadline=None, max_examples=6)
+@given(batch_size=st.integers(2, 9), shard_size=st.integers(1, 23))
+def test_a_network_gives_a_row_the_same_to_rounding_whatever_batch_it_is_in(network, batch_size, shard_size):
+    folder, spec, expected, run = network
+    vectors, _ = describe_images(run, folder, spec, "all", "cpu", batch_size=batch_size, shard_size=shard_size)
+    found = rows_of(vectors)
     assert max(np.abs(expected[place] - found[place]).max() for place in expected) < 1e-6
 
 
-def test_one_and_many_actors_with_and_without_devices_publish_the_same_bytes(
-    pictures, inline, script, tmp_path, local_ray
-):
+def test_processes_with_and_without_devices_publish_the_same_bytes(on_devices, inline, tmp_path, local_ray):
     from raybench.engine.ray_core import RayExecutor
 
-    folder = scan(pictures())
-    spec = resolve_images(script, {}, SMALL)
-    options = {"batch_size": 4, "shard_size": 3}
-    results = {"inline": describe_images(inline(), folder, spec, "all", "cpu", **options)[0]}
-    for cpus in (1, 3):
-        executor = RayExecutor(Silent(), cpus, 0, False, False)
-        run = Run(str(tmp_path / f"cpu{cpus}"), str(tmp_path / f"cpu{cpus}" / "stages"), executor, Silent())
-        results[f"cpu{cpus}"] = describe_images(run, folder, spec, "all", "cpu", **options)[0]
-        executor.close()
-    executor = RayExecutor(Silent(), 2, 3, True, False)
-    run = Run(str(tmp_path / "gpu"), str(tmp_path / "gpu" / "stages"), executor, Silent())
-    results["gpu"] = describe_images(run, folder, spec, "all", "gpu", **options)[0]
+    folder, spec, device_vectors, _ = on_devices
+    executor = RayExecutor(Silent(), 2, 0, False, False)
+    actors = Run(str(tmp_path / "cpus"), str(tmp_path / "cpus" / "stages"), executor, Silent())
+    found = [describe_images(run, folder, spec, "all", "cpu", shard_size=2)[0] for run in (inline(), actors)]
     executor.close()
-    assert len({tuple(shard_bytes(vectors)) for vectors in results.values()}) == 1
-    assert results["gpu"].digest != results["inline"].digest  # a real device rounds otherwise
+    assert shard_bytes(found[0]) == shard_bytes(found[1]) == shard_bytes(device_vectors)
+    assert found[0].digest == found[1].digest != device_vectors.digest  # a real device rounds otherwise
 
 
-def test_eight_device_actors_each_publish_a_shard(pictures, tmp_path, script, local_ray):
-    from raybench.engine.ray_core import RayExecutor
-
-    folder = scan(pictures())
-    executor = RayExecutor(Silent(), 2, 8, True, False)
-    run = Run(str(tmp_path / "eight"), str(tmp_path / "eight" / "stages"), executor, Silent())
-    vectors, _ = describe_images(run, folder, resolve_images(script, {}, SMALL), "all", "gpu", shard_size=1)
-    executor.close()
-    (path,) = (tmp_path / "eight" / "receipts").glob("*-describe-images.jsonl")
-    receipts = [json.loads(line) for line in path.read_text().splitlines()]
-    assert len(receipts) == 23 == len(rows_of(vectors))
+def test_eight_device_actors_each_publish_a_shard(on_devices):
+    _, _, vectors, receipts = on_devices
+    assert len(receipts) == len(vectors.mapped.shards) == 12
+    assert sorted(rows_of(vectors)) == list(range(23))
     assert len({receipt["worker"]["actor"] for receipt in receipts}) == 8
     assert all(receipt["worker"]["device"].startswith("gpu") for receipt in receipts)
     assert {receipt["loader"]["actor"] for receipt in receipts} == {"task"}

@@ -9,7 +9,7 @@ from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
 from raybench.formats.names import Names
-from raybench.steps.export_set import NamedSet, export_sets
+from raybench.steps.export_set import descriptor_file, export_sets, submission_file
 from raybench.steps.read_set import read_set
 from raybench.steps.vector_set import VectorSet, vector_arrays
 from raybench.vector_sources import NamedVectors
@@ -39,7 +39,10 @@ def test_what_is_exported_is_read_back(tmp_path, queries, shard_size):
     source, ordered = queries
     run = run_in(tmp_path)
     read = read_set(run, source, "queries", shard_size)
-    export_sets(run, {"results/queries.h5": NamedSet(read, source.names), "other.h5": NamedSet(read, source.names)})
+    export_sets(
+        run,
+        {"results/queries.h5": descriptor_file(read, source.names), "other.h5": descriptor_file(read, source.names)},
+    )
     with h5py.File(tmp_path / "out" / "results" / "queries.h5") as file:
         assert (file["vectors"].dtype, file["image_names"].dtype.kind) == (np.float32, "S")
         assert np.array_equal(file["vectors"][()], ordered)
@@ -49,6 +52,21 @@ def test_what_is_exported_is_read_back(tmp_path, queries, shard_size):
     place, rows = back.rows.read(0, 30)
     assert back.names.digest == source.names.digest
     assert np.array_equal(rows[np.argsort(place)], ordered)
+
+
+def test_a_submission_holds_queries_and_references(tmp_path, queries):
+    source, ordered = queries
+    run = run_in(tmp_path)
+    read = read_set(run, source, "queries", 7)
+    references = VectorSet("references", run.map(Skipping(), 8, 3), 8)
+    names = Names.of([f"R{number}" for number in range(8)])
+    export_sets(run, {"submission.h5": submission_file(read, source.names, references, names)})
+    with h5py.File(tmp_path / "out" / "submission.h5") as file:
+        assert sorted(file) == ["query", "query_ids", "reference", "reference_ids"]
+        assert np.array_equal(file["query"][()], ordered)
+        assert file["query_ids"][29] == b"Q00029"
+        assert file["reference"].shape == (5, 8)
+        assert file["reference_ids"][4] == b"R7"
 
 
 class Skipping:
@@ -71,7 +89,7 @@ def test_an_image_that_was_skipped_is_not_in_the_file(tmp_path):
     run = run_in(tmp_path)
     names = Names.of([f"R{number}" for number in range(8)])
     skipped = VectorSet("references", run.map(Skipping(), 8, 3), 8)
-    export_sets(run, {"references.h5": NamedSet(skipped, names)})
+    export_sets(run, {"references.h5": descriptor_file(skipped, names)})
     with h5py.File(tmp_path / "out" / "references.h5") as file:
         assert [name.decode() for name in file["image_names"][()]] == ["R1", "R2", "R4", "R5", "R7"]
         bits = np.unpackbits(np.array([[1], [2], [4], [5], [7]], np.uint8), axis=1)
@@ -85,7 +103,7 @@ def test_vectors_are_read_and_exported_on_object_storage(tmp_path, queries, s3):
     remote = scan(f"{bucket}/queries.npz")
     assert remote.digest == source.digest
     run = run_in(tmp_path, out=f"{bucket}/out")
-    export_sets(run, {"queries.h5": NamedSet(read_set(run, remote, "queries", 4), remote.names)})
+    export_sets(run, {"queries.h5": descriptor_file(read_set(run, remote, "queries", 4), remote.names)})
     back = scan(f"{bucket}/out/queries.h5")
     place, rows = back.rows.read(0, 30)
     assert np.array_equal(rows[np.argsort(place)], ordered)

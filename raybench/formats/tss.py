@@ -1,0 +1,90 @@
+"""Files of the TSS kit beside flow: masks and images (PNG), `pair.txt`, `flip_gt.txt`, and the `scores.csv` of a group.
+
+Masks are read as 8-bit grey, palettes looked up, as the kit's C++ tool does; nothing is thresholded here.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from raybench.errors import DataError
+from raybench.formats import png
+
+THRESHOLDS = tuple(range(1, 51))  # percent of the longer side
+SCORE_COLUMNS = ("Row", "Src", "Ref", "SegIUR", "Flip", *(f"T{percent}" for percent in THRESHOLDS))
+
+
+def mask_size(start: bytes, name: str) -> tuple[int, int]:
+    """Width and height of a mask, from its header; one with colour or 16 bits is an error."""
+    header = png.read_header(start, name)
+    if header.kind not in ("grey", "palette") or header.bits > 8:
+        raise DataError(
+            f"{name}: {header.bits}-bit {header.kind}; expected a mask of one channel, 8-bit grey or palette"
+        )
+    return header.width, header.height
+
+
+def read_mask(data: bytes, name: str) -> NDArray[np.uint8]:
+    """A mask (height, width) as grey bytes."""
+    mask_size(data[: png.HEADER_BYTES], name)
+    return np.asarray(_opened(data, name).convert("L"))
+
+
+def read_image(data: bytes, name: str) -> NDArray[np.uint8]:
+    """An image (height, width, 3), RGB."""
+    return np.asarray(_opened(data, name).convert("RGB"))
+
+
+def write_png(pixels: NDArray[np.uint8]) -> bytes:
+    """A PNG file with these pixels, grey or RGB."""
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", compress_level=3)
+    return file.getvalue()
+
+
+def read_pair(data: bytes, name: str) -> tuple[str, str]:
+    """The two source names in `pair.txt`: a header line `Image1,Image2`, then one line."""
+    lines = [row for row in csv.reader(data.decode("utf-8-sig", "replace").splitlines()) if row]
+    if len(lines) < 2 or len(lines[1]) != 2:
+        raise DataError(f"{name}: expected a line Image1,Image2 and one with two names, found {lines[:2]!r}")
+    return lines[1][0].strip(), lines[1][1].strip()
+
+
+def read_flip(data: bytes, name: str) -> int:
+    """1 if the pair is mirrored, else 0."""
+    text = data.decode("utf-8-sig", "replace").strip()
+    if text not in ("0", "1"):
+        raise DataError(f"{name}: expected 0 or 1, found {text[:40]!r}")
+    return int(text)
+
+
+def write_scores(rows: Sequence[Sequence[str | int | float | None]], decimals: int | None = None) -> bytes:
+    """`scores.csv` with these rows, figures at full precision or with so many decimals; None is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(SCORE_COLUMNS)
+    writer.writerows([_cell(value, decimals) for value in row] for row in rows)
+    return text.getvalue().encode()
+
+
+def _cell(value: str | int | float | None, decimals: int | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(float(value)) if decimals is None else f"{value:.{decimals}f}"
+    return str(value)
+
+
+def _opened(data: bytes, name: str) -> Image.Image:
+    try:
+        image = Image.open(io.BytesIO(data))
+        image.load()
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise DataError(f"{name}: damaged image ({error}); the download may be truncated") from None
+    return image

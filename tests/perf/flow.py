@@ -1,0 +1,207 @@
+"""TSS scores of 800 x 600 pairs: against the plain loop, where the milliseconds go, growth, cores, memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from raybench import flow_sets, storage
+from raybench.engine.inline import InlineExecutor
+from raybench.engine.progress import Silent
+from raybench.engine.run import Run
+from raybench.formats.flo import UNKNOWN, write_flo
+from raybench.formats.tss import write_png
+from raybench.metrics import flow, segmentation
+from raybench.metrics.tss import Rules
+from raybench.steps.score_pairs import ScorePairs, score_pairs
+from tests.perf import published
+from tests.perf.figures import Figure, Memory, best_of_each, cpu_seconds_of
+
+SIZE, SMALL = (600, 800), (384, 512)  # of the truth, and of results as the kit's own are
+ROUNDS = 7
+PAIRS = (20, 40, 80)
+ALL_PAIRS = 400
+MOST_BYTES = 600e6
+MOST_GROWTH = 1.15
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line of the bench that has no baseline."""
+
+    text: str
+
+    def line(self) -> str:
+        return self.text
+
+
+def figures(folder: Path) -> Iterator[Figure | Memory | Said]:
+    """Fields alone, then pairs from disk to scores in the store."""
+    yield from _fields()
+    make_pairs(folder, ALL_PAIRS)
+    yield _shares(folder)
+    yield _growth(folder)
+    yield _cores(folder)
+    yield _memory(folder)
+
+
+def _fields() -> Iterator[Figure]:
+    """Errors and all fifty thresholds of one field, with every true pixel known and with a third, as in TSS."""
+    limits = flow.thresholds_px(SIZE)
+    for what, known_share in (("all pixels known", 1.0), ("a third known", 1 / 3)):
+        fields = (_field(0, 15.0), _truth(known_share))
+        np.testing.assert_allclose(_accuracies(*fields), published.flow_accuracy(*fields, limits), atol=1e-12)
+        ours, baseline = best_of_each(
+            partial(_accuracies, *fields), partial(published.flow_accuracy, *fields, limits), ROUNDS
+        )
+        yield Figure(f"800 x 600, {what}", ours, "a pass a threshold", baseline, 1.0)
+
+
+def _accuracies(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    return flow.accuracies(flow.true_pixel_errors(found, truth), flow.thresholds_px(SIZE))
+
+
+def _field(seed: int, reach: float, size: tuple[int, int] = SIZE) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, reach, (*size, 2)).astype(np.float32)
+
+
+def _truth(known_share: float) -> np.ndarray:
+    truth = _field(1, 10.0)
+    truth[:, round(SIZE[1] * known_share) :] = UNKNOWN
+    return truth
+
+
+def make_pairs(folder: Path, count: int) -> None:
+    """Dataset and Results trees; pairs are four different ones, linked under many names."""
+    models = []
+    for model in range(4):
+        place = folder / "models" / str(model)
+        place.mkdir(parents=True, exist_ok=True)
+        files = {}
+        for side in (1, 2):
+            mask = np.zeros(SIZE, np.uint8)
+            mask[:, : SIZE[1] // 3] = 255
+            files |= {f"true_flow{side}.flo": write_flo(_truth(1 / 3)), f"true_mask{side}.png": write_png(mask)}
+            small = _field(10 * model + side, 15.0, SMALL)
+            files |= {f"flow{side}.flo": write_flo(small), f"mask{side}.png": write_png(mask[: SMALL[0], : SMALL[1]])}
+        files |= {"true_pair.txt": b"Image1,Image2\na,b\n", "true_flip_gt.txt": b"0"}
+        for name, data in files.items():
+            (place / name).write_bytes(data)
+        models.append(place)
+    for pair in range(count):
+        for file in models[pair % 4].iterdir():
+            tree, name = ("Dataset", file.name[5:]) if file.name.startswith("true_") else ("Results", file.name)
+            target = folder / tree / "MADE" / f"{pair:04d}" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(file, target)
+
+
+def stage(folder: Path, count: int) -> ScorePairs:
+    """The stage over the first pairs."""
+    true, found = flow_sets.list_truth(f"{folder}/Dataset"), flow_sets.list_results(f"{folder}/Results")
+    keys = list(true.entries)[:count]
+    pairs, files = flow_sets.look_at_truth(true, keys, images=False), flow_sets.look_at_results(found, keys)
+    truth = flow_sets.TruthSet.of(true, list(pairs.values()), images=False, by_content=False)
+    return ScorePairs(truth, flow_sets.ResultSet.of(found, files, by_content=False), Rules())
+
+
+def _run(folder: Path, executor: Any = None) -> Run:
+    name = f"{folder}/runs/{time.monotonic_ns()}"
+    return Run(f"{name}/out", f"{name}/store", executor or InlineExecutor(Silent()), Silent())
+
+
+def _shares(folder: Path) -> Said:
+    """Where the milliseconds of a pair go."""
+    spent: defaultdict[str, float] = defaultdict(float)
+
+    def timed(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            started = time.process_time()
+            try:
+                return function(*args)
+            finally:
+                spent[part] += time.process_time() - started
+
+        return call
+
+    made = stage(folder, PAIRS[0])
+    score_pairs(_run(folder), made, None)  # warm
+    with (
+        mock.patch.object(storage, "read", timed("reading", storage.read)),
+        mock.patch.object(flow, "resized_pair", timed("resizing flows", flow.resized_pair)),
+        mock.patch.object(segmentation, "resized_bytes", timed("resizing masks", segmentation.resized_bytes)),
+        mock.patch.object(flow, "true_pixel_errors", timed("error", flow.true_pixel_errors)),
+        mock.patch.object(flow, "accuracies", timed("thresholds", flow.accuracies)),
+    ):
+        whole = cpu_seconds_of(lambda: score_pairs(_run(folder), made, None))
+    spent["the rest (decoding masks, NaN, IoU, publishing)"] = whole - sum(spent.values())
+    shares = ", ".join(f"{part} {seconds / whole:.0%}" for part, seconds in spent.items())
+    return Said(f"a pair of 800 x 600, results of 512 x 384       {1e3 * whole / PAIRS[0]:.1f} ms CPU: {shares}")
+
+
+def _growth(folder: Path) -> Said:
+    each = {}
+    for count in PAIRS:
+        made = stage(folder, count)
+        turns = [cpu_seconds_of(partial(score_pairs, _run(folder), made, None)) for _ in range(3)]
+        each[count] = min(turns) / count
+    text = ", ".join(f"{count} pairs {1e3 * seconds:.1f} ms each" for count, seconds in each.items())
+    ratio = each[PAIRS[-1]] / each[PAIRS[0]]
+    verdict = "ok" if ratio < MOST_GROWTH else "MISSED"
+    return Said(
+        f"growth: {text}; a pair takes {ratio:.2f} times as long among {PAIRS[-1]}, target {MOST_GROWTH}  {verdict}"
+    )
+
+
+def _cores(folder: Path) -> Said:
+    """Wall seconds of the stage with one actor and with two that are up and warm."""
+    from raybench.engine.ray_core import RayExecutor, connect
+
+    made = stage(folder, PAIRS[-1])
+    two = connect("local", cpus=2, gpus=0, device="cpu", observer=Silent())
+    one = RayExecutor(Silent(), 1, 0, insist_on_gpus=False, owned=False)
+    seconds = {}
+    try:
+        for executor in (one, two):  # two actors hold both CPUs of this Ray: those of one end before the others start
+            turns = [_wall_seconds(folder, executor, made) for _ in range(4)][1:]  # the first starts actors
+            seconds[executor] = min(turns)
+            if executor is one:
+                one.close()
+    finally:
+        two.close()
+    ratio, load = seconds[one] / seconds[two], os.getloadavg()[0]
+    return Said(
+        f"{PAIRS[-1]} pairs on Ray                               1 actor {seconds[one]:.2f} s, 2 actors "
+        f"{seconds[two]:.2f} s: {ratio:.2f}x on {os.cpu_count()} cores at load {load:.1f}"
+    )
+
+
+def _wall_seconds(folder: Path, executor: Any, made: ScorePairs) -> float:
+    run = _run(folder, executor)
+    score_pairs(run, made, None)
+    return next(record.seconds for record in run.records if record.name == made.name)
+
+
+def _memory(folder: Path) -> Memory:
+    """Peak resident size of a process that scores all pairs."""
+    code = f"from tests.perf import flow; from pathlib import Path; flow.score_all(Path({str(folder)!r}))"
+    peak = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    return Memory(f"{ALL_PAIRS} pairs of 800 x 600 in one process", int(peak), MOST_BYTES)
+
+
+def score_all(folder: Path) -> None:
+    """Score every pair and print this process' peak resident bytes."""
+    score_pairs(_run(folder), stage(folder, ALL_PAIRS), None)
+    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
