@@ -29,7 +29,7 @@ from raybench.steps.proposer import Threshold
 from raybench.steps.search import Found, Tiles
 from raybench.steps.set_rows import Piece
 
-SPARSE_QUERIES_PER_TILE = 16_384  # of which few are searched again
+SPARSE_QUERIES_PER_TILE = range(16_384, 16_384 + 1)  # of which few are searched again
 ROUNDING = 2.0**-48  # relative, of the sum of a score, a bias and a threshold; what it lets through is looked at again
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # query, reference, score
