@@ -24,7 +24,7 @@ INPUTS = {
     "descriptor": "built-in name, module:Class of your own, or torchscript:URI",
     "descriptor-args": "JSON object with arguments for the constructor of your module:Class",
     "features": "folder of descriptors on disk: SEQ/IM.csv, .npy, .parquet or .h5",
-    "results": "folder of finished .results files",
+    "results": "folder of finished results in their published layout",
 }
 
 
