@@ -1,4 +1,17 @@
-"""raybench: distributed batch evaluation, on Ray, of image and patch descriptors, copy detection and dense flow."""
+"""raybench: distributed batch evaluation, on Ray, of image and patch descriptors, copy detection and dense flow.
+
+A module imports its own package and the rows above it:
+
+    pure        metrics/ formats/ drawing/ table.py errors.py digests.py    numbers, bytes, pictures
+    bytes       storage.py                                                  URIs
+    inputs      sources.py image_folders.py vector_sources/ flow_sets.py    patches, images, vectors, flows,
+                descriptors/                                                and what describes them
+    engine      engine/                                                     shards, stages, retries; Ray
+    steps       steps/                                                      extraction, codecs, search, distances, flow
+    benchmarks  benchmarks/                                                 layout, truth, wiring and table of each
+    edges       evaluate.py arguments.py cli.py tasks.py sscd_flags.py      the output folder, the command line,
+                report/ demo/                                               pages, demo data
+"""
 
 import os
 

@@ -21,10 +21,10 @@ INPUTS = {
     "data": "folder (any URI) of the data set in its published layout",
     "benchmarks": "folder that holds the .benchmark files, or a parent of one such folder",
     "tasks": "folder that holds the split CSVs; splits.json is there or in splits/",
-    "descriptor": "built-in name, module:Class of your own, or torchscript:URI",
+    "descriptor": "built-in name, module:Class of your own, or a model file KIND:URI (see `raybench list`)",
     "descriptor-args": "JSON object with arguments for the constructor of your module:Class",
-    "features": "folder of descriptors on disk: SEQ/IM.csv, .npy, .parquet or .h5",
-    "results": "folder of finished results in their published layout",
+    "features": "folder of descriptors on disk (what is in it, the README says)",
+    "results": "finished results in the published format: a folder, or a predictions.csv",
 }
 
 
@@ -65,11 +65,26 @@ def input_options(benchmark: Benchmark) -> list[click.Option]:
     for option in benchmark.options:
         kind: Any = click.Choice(option.choices) if option.choices else option.kind
         names = [f"--{option.name}"]
-        if option.kind is bool:
-            options.append(click.Option(names, is_flag=True, help=option.help))
+        if option.kind is bool:  # `--flag` alone, or as the published tools have it `--flag=true`, `--flag false`
+            truth, help_text = bool(option.default), f"{option.help} [default: {str(bool(option.default)).lower()}]"
+            options.append(
+                click.Option(
+                    names,
+                    type=bool,
+                    is_flag=False,
+                    flag_value=True,
+                    default=truth,
+                    metavar="[true|false]",
+                    help=help_text,
+                )
+            )
         else:
-            several, default = option.is_list, option.default
-            options.append(click.Option(names, type=kind, default=default, multiple=several, help=option.help))
+            several, metavar = option.is_list, "URI" if option.is_uri else None
+            options.append(
+                click.Option(
+                    names, type=kind, default=option.default, multiple=several, help=option.help, metavar=metavar
+                )
+            )
     return options
 
 
@@ -116,7 +131,8 @@ def common_options(out_required: bool) -> list[click.Option]:
 
 
 def _job(benchmark: Benchmark, given: dict[str, Any]) -> tuple[Job, Settings]:
-    uris = ("data", "benchmarks", "tasks", "features", "results", "out", "store")
+    uris = {"data", "benchmarks", "tasks", "features", "results", "out", "store"}
+    uris |= {option.key for option in benchmark.options if option.is_uri}
     values: dict[str, Any] = {
         key: storage.checked(value) if key in uris and value else value for key, value in given.items()
     }

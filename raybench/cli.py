@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.job import Benchmark
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.descriptors.flow import FLOW_METHODS
+from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
 from raybench.drawing import Picture
 from raybench.engine.manifest import Manifest, read_manifest
 from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
@@ -147,14 +148,15 @@ def list_() -> None:
         click.echo(f"  {benchmark.name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
-    click.echo("\ndescriptors")
-    for name, target in DESCRIPTORS.items():
-        click.echo(f"  {name:<24} {target}")
-    for kind in MODEL_FILES:
-        click.echo(f"  {kind + ':URI':<24} a model file")
-    for name, target in FLOW_METHODS.items():
-        click.echo(f"  {name:<24} {target} (flow, for tss)")
-    click.echo(f"  {'module:Class':<24} your own (see the README)")
+    _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
+    _list_descriptors("images (disc2021, copydays)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    _list_descriptors("image pairs: flow methods (tss)", FLOW_METHODS, ())
+
+
+def _list_descriptors(of: str, named: Iterable[str], files: Collection[str]) -> None:
+    click.echo(f"\ndescriptors of {of}\n  {', '.join(named)}\n  module:Class (your own; see the README)")
+    if files:
+        click.echo(f"  {', '.join(f'{kind}:URI' for kind in files)} (a model file)")
 
 
 @cli.command()

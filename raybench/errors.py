@@ -113,3 +113,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """A suggestion to append to an error, or nothing: `nearest("sfit", ["sift"])` is `; did you mean sift?`."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {found[0]}?" if found else ""
+
+
+def reason_of(cause: Exception) -> str:
+    """What a library's exception says, in one line; its type where it says nothing."""
+    return (str(cause).strip() or type(cause).__name__).splitlines()[0]

@@ -164,6 +164,7 @@ def _perform(job: Job, settings: Settings, asked: Manifest, plan: Plan, session:
         files=files,
         skipped=list(outcome.skipped),
         notes=list(outcome.main.notes),
+        further_notes={table.name: list(table.notes) for table in outcome.further if table.notes},
     )
     report = storage.join(job.out, "report.html")
     storage.publish(report, write_report([(done, tables)], pictures=[outcome.pictures]).encode())
@@ -205,8 +206,8 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
         except FileNotFoundError:
             raise DataError(f"{out}: {name} is missing; run again with --overwrite") from None
         table = read_csv(Path(name).stem, text, benchmark.fractions | {"value"})
-        main = name == benchmark.main_file
-        tables.append(dataclasses.replace(table, notes=tuple(manifest.notes)) if main else table)
+        notes = manifest.notes if name == benchmark.main_file else manifest.further_notes.get(table.name, ())
+        tables.append(dataclasses.replace(table, notes=tuple(notes)))
     return tuple(tables)
 
 
@@ -214,7 +215,7 @@ def _beside_published(benchmark: str, outcome: Outcome) -> Outcome:
     """The outcome with published figures of the same kind among its further tables."""
     main = outcome.main
     splits = {str(row[main.columns.index("split")]) for row in main.rows} if "split" in main.columns else set()
-    beside = published(benchmark, splits)
+    beside = published(benchmark, {"splits": splits, **outcome.facts})
     return outcome if beside is None else dataclasses.replace(outcome, further=(*outcome.further, beside))
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 import fsspec
 
 from raybench.errors import ConfigError, StorageError
+from raybench.storage_errors import final_reason, may_pass
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,6 +36,7 @@ R = TypeVar("R")
 ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 0.2
 THREADS = 16  # requests under way at once from one process
+PIECE_BYTES = 2**26  # of a large file, fetched at once
 CACHE_BYTES = 32 * 2**30  # of the node-local cache; the least recently used go first
 
 
@@ -129,7 +131,7 @@ def forget_copy(uri: str) -> None:
     """Drop the node-local copy, if there is one."""
     if local_path(uri) is None:
         with suppress(FileNotFoundError):
-            _copy_path(uri).unlink()
+            _copy_path(uri)[0].unlink()
 
 
 def list_files(uri: str) -> list[Entry]:
@@ -169,11 +171,11 @@ def exists(uri: str) -> bool:
     return _said(uri, lambda: bool(filesystem.exists(uri)))
 
 
-def publish(uri: str, data: bytes) -> None:
+def publish(uri: str, data: bytes | memoryview) -> None:
     """Write the whole content at once: a reader sees the old file, none, or all of the new one."""
     path = local_path(uri)
     if path is None:
-        _said(uri, lambda: _filesystem(uri).pipe_file(uri, data))
+        _said(uri, lambda: _filesystem(uri).pipe_file(uri, bytes(data)))
         return
     # No fsync: what a power cut tears, the shard file's checksums find.
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
@@ -273,39 +275,15 @@ def _said(uri: str, action: Callable[[], R]) -> R:
                 raise StorageError(f"{uri}: the bucket does not exist; make it or mend the name") from error
             raise
         except Exception as error:
-            reason = _final_reason(error)
+            reason = final_reason(error)
             if reason is not None:
                 raise StorageError(f"{uri}: {reason}") from error
-            if not _may_pass(error):
+            if not may_pass(error):
                 raise
             if attempt == ATTEMPTS - 1:
                 raise StorageError(f"{uri}: still failing after {ATTEMPTS} tries ({error})") from error
             time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))
     raise AssertionError("the last attempt returns or raises")
-
-
-def _final_reason(error: Exception) -> str | None:
-    """Why trying again is useless, in words; None if it may help."""
-    name, text = type(error).__name__, str(error)
-    if name in ("NoCredentialsError", "PartialCredentialsError"):
-        return "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
-    if any(sign in text for sign in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken")):
-        return f"the credentials are refused ({text}); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-    if isinstance(error, PermissionError):
-        return f"permission denied ({text}); check the credentials in the environment and the permissions"
-    if "NoSuchBucket" in text or "bucket does not exist" in text.lower():
-        return f"the bucket does not exist ({text}); make it or mend the name"
-    return None
-
-
-def _may_pass(error: Exception) -> bool:
-    """Throttling, time-outs and lost connections."""
-    if isinstance(error, TimeoutError | ConnectionError):
-        return True
-    if isinstance(error, OSError) and error.errno in (errno.EBUSY, errno.EAGAIN, errno.ETIMEDOUT, errno.EIO):
-        return True
-    signs = ("SlowDown", "Throttl", "Timeout", "timed out", "Connect", "ServiceUnavailable", "InternalError")
-    return any(sign in f"{type(error).__name__} {error}" for sign in signs)
 
 
 def _cache_folder() -> Path:
@@ -314,24 +292,46 @@ def _cache_folder() -> Path:
 
 def _cached_copy(uri: str) -> Path:
     """The node-local copy of a remote file, fetched if this version of it is not there yet."""
-    copy = _copy_path(uri)
+    copy, size_bytes = _copy_path(uri)
     with suppress(FileNotFoundError):
         os.utime(copy)  # the least recently used go first
         return copy
     copy.parent.mkdir(mode=0o700, exist_ok=True)
     if copy.parent.stat().st_uid != os.getuid():
         raise StorageError(f"{copy.parent}: belongs to another user; remove it")
-    data = read(uri)
-    _make_room(len(data))
-    publish(str(copy), data)
+    if size_bytes <= PIECE_BYTES:
+        data = read(uri)
+        _make_room(len(data))
+        publish(str(copy), data)
+    else:
+        _make_room(size_bytes)
+        _copy_in_pieces(uri, size_bytes, copy)
     return copy
 
 
-def _copy_path(uri: str) -> Path:
-    """Where this version of a remote file is kept; without a stamp to tell versions apart each time anew."""
+def _copy_in_pieces(uri: str, size_bytes: int, copy: Path) -> None:
+    """Fetch a file that may be larger than memory."""
+    temporary = copy.with_name(f".{copy.name}.{uuid.uuid4().hex}.tmp")
+    ranges = [(start, min(start + PIECE_BYTES, size_bytes)) for start in range(0, size_bytes, PIECE_BYTES)]
+    try:
+        with temporary.open("wb") as file:
+            for start, end in ranges:
+                file.write(_said(uri, partial(_filesystem(uri).cat_file, uri, start=start, end=end)))
+        temporary.replace(copy)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise StorageError(f"{uri}: no room for its node-local copy; free some space in {copy.parent}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _copy_path(uri: str) -> tuple[Path, int]:
+    """Where this version of a remote file is kept (without a stamp to tell versions apart each time anew); its size."""
     info = _said(uri, lambda: _filesystem(uri).info(uri))
     version = f"{uri} {info.get('size')} {_stamp(info) or uuid.uuid4().hex}"
-    return _cache_folder() / hashlib.blake2b(version.encode(), digest_size=16).hexdigest()
+    path = _cache_folder() / hashlib.blake2b(version.encode(), digest_size=16).hexdigest()
+    return path, int(info.get("size") or 0)
 
 
 def _make_room(size_bytes: int) -> None:

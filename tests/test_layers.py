@@ -14,9 +14,12 @@ LAYERS = {
     "metrics": 0,
     "formats": 0,
     "table": 0,
+    "storage_errors": 0,
     "drawing": 0.5,
     "storage": 1,
     "sources": 2,
+    "image_folders": 2,
+    "vector_sources": 2,
     "flow_sets": 2,
     "descriptors": 2,
     "engine": 3,
@@ -26,6 +29,7 @@ LAYERS = {
     "arguments": 6,
     "report": 6,
     "tasks": 6,
+    "sscd_flags": 6,
     "demo": 6,
     "cli": 6,
     "__main__": 6,
@@ -34,11 +38,17 @@ LAYERS = {
 HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
-    "faiss": {"steps/neighbours.py"},
-    "torch": {"descriptors/__init__.py", "descriptors/torchscript.py"},
+    "faiss": {"steps/proposer.py", "steps/codec.py"},
+    "torch": {
+        f"descriptors/{name}.py"
+        for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
+    }
+    | {"vector_sources/sscd.py", "steps/proposer.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
-    | {"descriptors/flow_opencv.py", "descriptors/dense_sift.py"}
+    | {"descriptors/flow.py", "descriptors/flow_opencv.py", "descriptors/dense_sift.py"}
     | {"demo/hpatches.py", "demo/tss.py"},
+    "onnxruntime": {"descriptors/onnx_images.py"},
+    "pdqhash": {"descriptors/pdq.py"},
     "click": {"cli.py", "arguments.py"},
 }
 PURE = {"numpy", "pyarrow", "PIL", "h5py", "xxhash"}  # what layer 0 may import beside the standard library

@@ -23,12 +23,14 @@ def test_it_is_under_150_lines():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where the commands run: the demo's data are where `make demo` leaves them."""
+    from raybench.demo.copies import make_copies
     from raybench.demo.hpatches import make_hpatches
     from raybench.demo.tss import make_tss
 
     folder = tmp_path_factory.mktemp("readme")
     make_hpatches(folder / "runs/demo/data/hpatches", patches=15)
     make_tss(folder / "runs/demo/data/tss")
+    make_copies(folder / "runs/demo/data/copies")
     return folder
 
 

@@ -182,6 +182,15 @@ def test_the_cache_fetches_a_file_once(memory, cache):
     assert (storage.fetch(f"{memory}/x"), first.stat().st_ino) == (first, inode)
 
 
+@pytest.mark.parametrize("size", [999, 1_000, 1_001, 2_000, 2_500])
+def test_a_large_file_is_fetched_in_pieces(memory, cache, monkeypatch, size):
+    monkeypatch.setattr(storage, "PIECE_BYTES", 1_000)
+    content = bytes(number % 251 for number in range(size))
+    storage.publish(f"{memory}/large", content)
+    assert storage.fetch(f"{memory}/large").read_bytes() == content
+    assert len(list(cache.iterdir())) == 1
+
+
 def test_the_cache_drops_what_was_used_least_recently(memory, cache, monkeypatch):
     monkeypatch.setattr(storage, "CACHE_BYTES", 250)
     for name in "abc":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from raybench.benchmarks import (
+    copydays,
+    disc2021,
     hbench_classification,
     hbench_matching,
     hbench_retrieval,
@@ -20,6 +22,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "hpatches-verification": hpatches_verification.BENCHMARK,
     "hpatches-matching": hpatches_matching.BENCHMARK,
     "hpatches-retrieval": hpatches_retrieval.BENCHMARK,
+    "disc2021": disc2021.BENCHMARK,
+    "copydays": copydays.BENCHMARK,
     "tss": tss.BENCHMARK,
 }
 

@@ -8,13 +8,15 @@ distances; plain ones, written here, rank the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks import hbench
+from raybench.benchmarks.curves import curve_arrays, curve_file
+from raybench.benchmarks.hbench_pair_views import PairLabels, pair_figures, pair_labels, ranked_pairs, view_table
 from raybench.benchmarks.hbench_pairs import (
     ResultFiles,
     Segment,
@@ -27,14 +29,13 @@ from raybench.benchmarks.hbench_pairs import (
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.stage import Mapped
 from raybench.errors import ProblemList
 from raybench.formats import hbench as files
-from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
-from raybench.metrics import ranking
 from raybench.metrics.distances import DISTANCES
 from raybench.metrics.partials import Rows
 from raybench.sources import Source, items_of
@@ -56,6 +57,7 @@ class Plan:
     job: Job
     tasks: tuple[Task, ...]
     segments: tuple[Segment, ...]
+    labels: tuple[PairLabels | None, ...]
     inputs: dict[str, str]
     results: ResultFiles | None
     source: Source | None
@@ -77,13 +79,16 @@ class Plan:
         ]
         name = hbench.descriptor_name(self.job, self.descriptor)
         curves = [f"curves/{task.name}.parquet" for task in self.tasks]
-        run.export(Curves(scores), curves)
+        task_names = tuple(f"task {task.name}" for task in self.tasks)
+        run.export(Export("curves", scores.digest, partial(curve_file, scores), task_names), curves)
         whole = not self.results and self.job.limit is None  # a part of a list is no list in the published format
         written = [] if not whole else [f"results/classification/{name}/{s.name}.results" for s in self.segments]
         if written:
-            run.export(ResultLists(distances, self.segments, self.tasks), written)
+            write = partial(_result_file, distances, self.segments, self.tasks)
+            run.export(Export("results", distances.digest, write, tuple(s.name for s in self.segments)), written)
         table = Table("hbench_classification", COLUMNS, tuple(rows), FRACTIONS, self._notes(rows))
-        return Outcome(table, (), (*curves, *written), (*self.left_out, *skipped))
+        views = view_table(run, distances, self.tasks, self.labels)
+        return Outcome(table, views, (*curves, *written), (*self.left_out, *skipped))
 
     def _distances(self, run: Run) -> tuple[Mapped, list[str]]:
         """Distances of all pairs, and what could not be read on the way."""
@@ -135,7 +140,8 @@ def prepare(job: Job) -> Plan:
     inputs |= {"results": results.digest} if results else {}
     inputs |= {"descriptor": descriptor.digest} if descriptor else {}
     inputs |= {"patches": source.digest} if source else {}
-    return Plan(job, built, segments, inputs, results, source, descriptor, pairs, tuple(left_out.lines))
+    labels = tuple(pair_labels(task, tasks) for task in built)
+    return Plan(job, built, segments, labels, inputs, results, source, descriptor, pairs, tuple(left_out.lines))
 
 
 def _located(tasks: TaskFiles, segments: tuple[Segment, ...], source: Source, problems: ProblemList) -> Pairs | None:
@@ -222,82 +228,32 @@ class Scores:
         distances, positive = payload
         measured = ~np.isnan(distances)  # what was skipped has none
         distances, positive = distances[measured], positive[measured]
-        ranked = ranking.by_distance(distances, positive)
-        even = ranking.balanced(positive)
-        ranked_even = ranking.by_distance(distances[even], positive[even])
-        figures = [f(r) for r in (ranked, ranked_even) for f in (ranking.trec_ap, ranking.roc_auc)]
-        points = ranking.curve(ranked)
+        ranked = ranked_pairs(distances, positive)
         return {
-            "figures": np.array(figures, np.float64),
+            "figures": np.array(pair_figures(ranked), np.float64),
             "counts": np.array([len(positive), positive.sum()], np.int64),
-            "rank": points.rank,
-            "recall": points.recall,
-            "precision": points.precision,
-            "false_positive_rate": points.false_positive_rate,
+            **curve_arrays(ranked[0]),
         }
 
     def keys(self, shard: Shard) -> str:
         return f"task {self.tasks[shard.start].name}"
 
 
-@dataclass(frozen=True)
-class Curves:
-    """The export of PR and ROC points, a Parquet file a task."""
-
-    scores: Mapped
-
-    name = "curves"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.scores.digest)
-
-    def load(self, shard: Shard) -> Arrays:
-        return self.scores.read(shard.start)
-
-    def compute(self, payload: Arrays) -> Arrays:
-        data = write_parquet({name: points for name, points in payload.items() if name not in ("figures", "counts")})
-        return {FILE_BYTES: np.frombuffer(data, np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"task {shard.start}"
+def _result_file(distances: Mapped, segments: tuple[Segment, ...], tasks: tuple[Task, ...], index: int) -> bytes:
+    """A `.results` file in the published layout, `distance,label` a line."""
+    segment = segments[index]
+    return files.write_distances(distances.read(0)["values"][segment.start : segment.stop], _labels(segment, tasks))
 
 
-@dataclass(frozen=True)
-class ResultLists:
-    """The export of `.results` files in the published layout, a list a file, `distance,label` a line."""
-
-    distances: Mapped
-    segments: tuple[Segment, ...]
-    tasks: tuple[Task, ...]
-
-    name = "results"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.distances.digest)
-
-    def load(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        segment = self.segments[shard.start]
-        return self.distances.read(0)["values"][segment.start : segment.stop], self._labels(segment)
-
-    def compute(self, payload: tuple[NDArray[np.float64], NDArray[np.bool_]]) -> Arrays:
-        return {FILE_BYTES: np.frombuffer(files.write_distances(*payload), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"{self.segments[shard.start].name}.results"
-
-    def _labels(self, segment: Segment) -> NDArray[np.bool_]:
-        for task in self.tasks:
-            start = 0
-            for own in task.segments:
-                stop = start + own.stop - own.start
-                if own.name == segment.name:
-                    return task.positive[start:stop]
-                start = stop
-        raise AssertionError(f"no task has the list {segment.name}")
+def _labels(segment: Segment, tasks: tuple[Task, ...]) -> NDArray[np.bool_]:
+    for task in tasks:
+        start = 0
+        for own in task.segments:
+            stop = start + own.stop - own.start
+            if own.name == segment.name:
+                return task.positive[start:stop]
+            start = stop
+    raise AssertionError(f"no task has the list {segment.name}")
 
 
 def _figures(run: Run, scores: Mapped, index: int) -> list[Cell]:

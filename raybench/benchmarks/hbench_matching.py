@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,9 @@ from raybench.benchmarks.hbench_views import labels_of, view_table
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES
 from raybench.errors import ConfigError, ProblemList
 from raybench.formats import hbench_matching as files
 from raybench.formats.hbench_matching import ImagePair, PairMatches
@@ -81,10 +81,11 @@ class Plan:
         figures = [run.read(scores, index)["figures"] for index in range(len(self.tasks))]
         name = hbench.descriptor_name(self.job, self.descriptor)
         curves = [f"curves/{task.name}.parquet" for task in self.tasks]
-        run.export(Curves(matches, self.tasks), curves)
+        digest, words = matches.mapped.digest, tuple(f"task {task.name}" for task in self.tasks)
+        run.export(Export("curves", digest, partial(_curve_file, matches, self.tasks), words), curves)
         written = [] if self.results else [f"results/matching/{name}/{task.name}.results" for task in self.tasks]
         if written:
-            run.export(ResultBlocks(matches, self.tasks), written)
+            run.export(Export("results", digest, partial(_result_file, matches, self.tasks), words), written)
         per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
         table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, self._notes())
         return Outcome(table, (per_pair, self._views(figures)), (*curves, *written))
@@ -210,72 +211,35 @@ class Scores:
         return f"task {self.tasks[shard.start].name}"
 
 
-@dataclass(frozen=True)
-class Curves:
-    """The export of PR points of every pair, by distance and by ratio, a Parquet file a task."""
-
-    matches: Matches
-    tasks: tuple[Task, ...]
-
-    name = "curves"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.matches.mapped.digest)
-
-    def load(self, shard: Shard) -> Task:
-        return self.tasks[shard.start]
-
-    def compute(self, payload: Task) -> Arrays:
-        curves: list[tuple[str, str, ranking.Curve]] = []
-        for pair, (found, truth) in zip(payload.pairs, _with_truth(self.matches, payload), strict=True):
-            right = found["index"][:, 0] == truth
-            ranked = {"distance": ranking.by_distance(found["distance"][:, 0], right)}
-            if found["distance"].shape[1] > 1:
-                ranked["ratio"] = by_ratio(found["distance"], right)
-            curves += [(pair.head, score, ranking.curve(flags, POINTS_PER_PAIR)) for score, flags in ranked.items()]
-        lengths = [len(points.rank) for _, _, points in curves]
-        columns: dict[str, NDArray[np.generic]] = {
-            "pair": np.repeat([pair for pair, _, _ in curves], lengths),
-            "score": np.repeat([score for _, score, _ in curves], lengths),
-            "rank": np.concatenate([points.rank for _, _, points in curves]),
-            "recall": np.concatenate([points.recall for _, _, points in curves]),
-            "precision": np.concatenate([points.precision for _, _, points in curves]),
-        }
-        return {FILE_BYTES: np.frombuffer(write_parquet(columns), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"task {self.tasks[shard.start].name}"
+def _curve_file(matches: Matches, tasks: tuple[Task, ...], index: int) -> bytes:
+    """PR points of every pair of a task, by distance and by ratio, as Parquet."""
+    task = tasks[index]
+    curves: list[tuple[str, str, ranking.Curve]] = []
+    for pair, (found, truth) in zip(task.pairs, _with_truth(matches, task), strict=True):
+        right = found["index"][:, 0] == truth
+        ranked = {"distance": ranking.by_distance(found["distance"][:, 0], right)}
+        if found["distance"].shape[1] > 1:
+            ranked["ratio"] = by_ratio(found["distance"], right)
+        curves += [(pair.head, score, ranking.curve(flags, POINTS_PER_PAIR)) for score, flags in ranked.items()]
+    lengths = [len(points.rank) for _, _, points in curves]
+    columns: dict[str, NDArray[np.generic]] = {
+        "pair": np.repeat([pair for pair, _, _ in curves], lengths),
+        "score": np.repeat([score for _, score, _ in curves], lengths),
+        "rank": np.concatenate([points.rank for _, _, points in curves]),
+        "recall": np.concatenate([points.recall for _, _, points in curves]),
+        "precision": np.concatenate([points.precision for _, _, points in curves]),
+    }
+    return write_parquet(columns)
 
 
-@dataclass(frozen=True)
-class ResultBlocks:
-    """The export of `.results` files in the published layout, a task a file."""
-
-    matches: Matches
-    tasks: tuple[Task, ...]
-
-    name = "results"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.matches.mapped.digest)
-
-    def load(self, shard: Shard) -> Task:
-        return self.tasks[shard.start]
-
-    def compute(self, payload: Task) -> Arrays:
-        found = self.matches.read(payload.numbers)
-        blocks: list[tuple[ImagePair, PairMatches]] = [
-            (pair, PairMatches(arrays["index"], arrays["distance"]))
-            for pair, arrays in zip(payload.pairs, found, strict=True)
-        ]
-        return {FILE_BYTES: np.frombuffer(files.write_matches(blocks), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"{self.tasks[shard.start].name}.results"
+def _result_file(matches: Matches, tasks: tuple[Task, ...], index: int) -> bytes:
+    """The `.results` file of a task in the published layout."""
+    found = matches.read(tasks[index].numbers)
+    blocks: list[tuple[ImagePair, PairMatches]] = [
+        (pair, PairMatches(arrays["index"], arrays["distance"]))
+        for pair, arrays in zip(tasks[index].pairs, found, strict=True)
+    ]
+    return files.write_matches(blocks)
 
 
 def _with_truth(matches: Matches, task: Task) -> list[tuple[Arrays, NDArray[np.int64]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -26,11 +26,12 @@ from raybench.benchmarks.hbench_pools import (
     read_result_files,
     read_task_files,
 )
-from raybench.benchmarks.hbench_retrieval_files import KINDS, Curves, PerQuery, ResultLists
+from raybench.benchmarks.hbench_retrieval_files import KINDS, curve_file, query_file, result_file
 from raybench.benchmarks.hbench_views import query_labels, view_table
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
@@ -78,11 +79,13 @@ class Plan:
         means = [self._means(arrays) for arrays in scored]
         name = hbench.descriptor_name(self.job, self.descriptor)
         curves = [f"curves/{task.name}.parquet" for task in self.tasks]
-        run.export(Curves(scores, self.tasks), curves)
-        run.export(PerQuery(scores, self.tasks), ["tables/per_query.parquet"])
+        words = tuple(f"task {task.name}" for task in self.tasks)
+        run.export(Export("curves", scores.digest, partial(curve_file, scores, self.tasks), words), curves)
+        per_query = Export("per-query", scores.digest, partial(query_file, scores, self.tasks), ("every query",))
+        run.export(per_query, ["tables/per_query.parquet"])
         written = [] if self.results else [f"results/retrieval/{name}/{task.name}.results" for task in self.tasks]
         if written:
-            run.export(ResultLists(lists, self.tasks), written)
+            run.export(Export("results", lists.digest, partial(result_file, lists, self.tasks), words), written)
         rows = tuple(
             (task.name, len(task.content.queries), *mean) for task, mean in zip(self.tasks, means, strict=True)
         )

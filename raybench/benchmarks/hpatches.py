@@ -31,6 +31,7 @@ from raybench.steps.whiten import copy_stride, whitened
 LEVELS = ("e", "h", "t")
 NUMBERS = range(files.MOST_NUMBER + 1)
 EVERY_NUMBER = frozenset(NUMBERS)
+TYPES = {"i_": "illumination", "v_": "viewpoint"}
 NEEDS = "--tasks, and --data with --descriptor, or --features"
 INPUTS = ("data", "tasks", "descriptor", "descriptor-args", "features", "results")
 OPTIONS = (
@@ -207,6 +208,11 @@ def note_out_of_range(
 def image_name(sequence: str, level: str, number: int) -> str:
     """`SEQ/IM` of an image."""
     return f"{sequence}/{level}{number}" if number else f"{sequence}/ref"
+
+
+def type_of(sequence: str) -> str:
+    """What changes within a sequence, by its name."""
+    return TYPES.get(sequence[:2], "other")
 
 
 def limit_notes(job: Job, what: str) -> tuple[str, ...]:

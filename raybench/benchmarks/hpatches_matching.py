@@ -23,7 +23,7 @@ from raybench.engine.run import Run
 from raybench.errors import ProblemList
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
-from raybench.metrics.hpatches_nearest import nearest
+from raybench.metrics.nearest import nearest
 from raybench.metrics.partials import Rows
 from raybench.steps.extract import Features
 from raybench.table import Cell, Table
@@ -35,7 +35,6 @@ NOTES = (
     "map: mean of the trapezoid AP of each image pair, recall divided by all patches of ref (found or not); "
     "success_rate: share of patches whose nearest is the same patch; mean: of the three noise levels.",
 )
-TYPES = {"i_": "illumination", "v_": "viewpoint"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Plan:
         size = self.patches.job.shard_size or PAIRS_PER_SHARD
         figures = run.read(run.fold(run.map(stage, len(self.reference), size), Rows), 0)["values"]
         main = Table("hpatches_matching", COLUMNS, self._by_level(figures, lambda _: ()), FRACTIONS, self.notes)
-        kinds = self._by_level(figures, lambda test: (TYPES.get(test.sequence[:2], "other"),))
+        kinds = self._by_level(figures, lambda test: (hpatches.type_of(test.sequence),))
         by_type = Table("by_type", ("split", "type", *COLUMNS[1:]), kinds, FRACTIONS)
         sequences = self._by_level(figures, lambda test: (test.sequence,))
         by_sequence = Table("by_sequence", ("split", "sequence", *COLUMNS[1:]), sequences, FRACTIONS)
@@ -165,7 +164,8 @@ class MatchImages:
 
     def _figures(self, reference: int, target: int) -> tuple[float, float]:
         queries = self.features.whole(reference)
-        index, distances = nearest(queries, self.features.whole(target), self.distance)
+        found = nearest(queries, self.features.whole(target), 1, self.distance)
+        index, distances = found.index[:, 0], found.distance[:, 0]
         correct = index == np.arange(len(queries))
         ranked = ranking.by_distance(distances, correct)
         return ranking.trapezoid_ap(ranked, len(queries)), float(correct.mean())

@@ -9,6 +9,7 @@ the five views are needed, hence distractors that are closer are counted, never 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,12 @@ from raybench import storage
 from raybench.benchmarks import hpatches
 from raybench.benchmarks.hbench import read_files
 from raybench.benchmarks.hpatches import EVERY_NUMBER, LEVELS, NUMBERS, TaskFolder
-from raybench.benchmarks.hpatches_matching import TYPES
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.digests import digest_of
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.stage import Mapped
 from raybench.errors import ProblemList
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import ReferencePatches
@@ -61,7 +62,7 @@ class Task:
     @property
     def by_type(self) -> dict[str, NDArray[np.int64]]:
         """The places of the queries of each type of sequences."""
-        types = np.array([TYPES.get(name[:2], "other") for name in self.queries.sequences])
+        types = np.array([hpatches.type_of(name) for name in self.queries.sequences])
         return _places(types[self.queries.sequence])
 
 
@@ -91,7 +92,8 @@ class Plan:
         near = run.fold(pair_distances(run, features, self.views, distance, size), Rows)
         closer = run.fold(count_closer(run, features, near, searches, distance, size), Counts)
         scores = run.map(Scores(near, closer, self.tasks), len(self.tasks), 1)
-        run.export(PerQuery(scores, self.tasks), ["tables/per_query.parquet"])
+        export = Export("per-query", scores.digest, partial(_query_file, scores, self.tasks), ("every query",))
+        run.export(export, ["tables/per_query.parquet"])
         main, by_type, by_sequence = _tables(run, scores, self.tasks, self.notes)
         return Outcome(main, (by_type, by_sequence), ("tables/per_query.parquet",))
 
@@ -209,30 +211,10 @@ class Scores:
         return f"split {self.tasks[shard.start].split}"
 
 
-@dataclass(frozen=True)
-class PerQuery:
-    """The export of the AP of every query, level and pool in one Parquet file."""
-
-    scores: Mapped
-    tasks: tuple[Task, ...]
-
-    name = "per-query"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.scores.digest)
-
-    def load(self, shard: Shard) -> list[NDArray[np.float64]]:
-        return [self.scores.read(index)["ap"] for index in range(len(self.tasks))]
-
-    def compute(self, payload: list[NDArray[np.float64]]) -> Arrays:
-        parts = [_per_query(task, ap) for task, ap in zip(self.tasks, payload, strict=True)]
-        data = write_parquet({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
-        return {FILE_BYTES: np.frombuffer(data, np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return "every query"
+def _query_file(scores: Mapped, tasks: tuple[Task, ...], index: int) -> bytes:
+    """The AP of every query, level and pool, as Parquet; there is one such file."""
+    parts = [_per_query(task, scores.read(number)["ap"]) for number, task in enumerate(tasks)]
+    return write_parquet({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
 def _per_query(task: Task, ap: NDArray[np.float64]) -> Arrays:

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks import hpatches
+from raybench.benchmarks.curves import curve_arrays, curve_file
 from raybench.benchmarks.hbench import read_files
 from raybench.benchmarks.hpatches import LEVELS, Patches, TaskFolder
+from raybench.benchmarks.hpatches_pair_views import RankedLists, imbalanced_part, view_tables
 from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.pair_groups import PairSequences
 from raybench.digests import digest_of
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.stage import Mapped
 from raybench.errors import ProblemList
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import NumberedPairs
-from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
@@ -37,7 +41,6 @@ FRACTIONS = frozenset(COLUMNS[3:])
 NEGATIVES = ("intra", "inter")
 KINDS = {"positive": "verif_pos", "intra": "verif_neg_intra", "inter": "verif_neg_inter"}
 FILES = tuple(f"{stem}_split-{{}}.csv" for stem in KINDS.values())
-IMBALANCED_SHARE = 0.2
 NOTES = (
     "auc_balanced: area under the ROC of all positives and negatives; ap_imbalanced: trapezoid AP of all negatives and "
     "the first 20% of the positives; mean: of the three noise levels.",
@@ -66,6 +69,7 @@ class Plan:
 
     patches: Patches
     rankings: tuple[Ranking, ...]
+    lists: tuple[RankedLists, ...]
     pairs: Pairs
     inputs: dict[str, str]
     notes: tuple[str, ...]
@@ -83,9 +87,10 @@ class Plan:
         scores = run.map(Scores(distances, self.rankings), len(self.rankings), 1)
         figures = [float(run.read(scores, index)["figure"][0]) for index in range(len(self.rankings))]
         curves = [f"curves/{ranking.name}.parquet" for ranking in self.rankings]
-        run.export(Curves(scores), curves)
-        rows = _rows(self.rankings, figures)
-        return Outcome(Table("hpatches_verification", COLUMNS, rows, FRACTIONS, self.notes), (), tuple(curves))
+        names = tuple(ranking.name for ranking in self.rankings)
+        run.export(Export("curves", scores.digest, partial(curve_file, scores), names), curves)
+        main = Table("hpatches_verification", COLUMNS, _rows(self.rankings, figures), FRACTIONS, self.notes)
+        return Outcome(main, view_tables(run, distances, self.lists), tuple(curves))
 
 
 def prepare(job: Job) -> Plan:
@@ -116,7 +121,8 @@ def prepare(job: Job) -> Plan:
     rankings, laid_out = _laid_out(folder, patches, kept)
     notes = (*NOTES, *notes, *folder.notes, *hpatches.post_processing_notes(job))
     inputs = {"tasks": digest_of(folder.digest, seen), **patches.digests}
-    return Plan(patches, rankings, laid_out, inputs, (*notes, *hpatches.limit_notes(job, "pairs of each list")))
+    ranked = _ranked_lists(rankings, kept)
+    return Plan(patches, rankings, ranked, laid_out, inputs, (*notes, *hpatches.limit_notes(job, "pairs of each list")))
 
 
 def _needed(lists: dict[str, NumberedPairs]) -> dict[str, frozenset[int]]:
@@ -162,11 +168,30 @@ def _laid_out(
                 at[kind] = (start, start + len(pairs))
                 start += len(pairs)
             first, stop = at["positive"]
-            few = (first, first + int(IMBALANCED_SHARE * (stop - first)))
+            few = (first, first + imbalanced_part(stop - first))
             for kind in NEGATIVES:
                 rankings.append(Ranking(split.name, noise, kind, True, at["positive"], at[kind]))
                 rankings.append(Ranking(split.name, noise, kind, False, few, at[kind]))
     return tuple(rankings), Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _ranked_lists(rankings: tuple[Ranking, ...], lists: dict[str, NumberedPairs]) -> tuple[RankedLists, ...]:
+    """What views group: the lists of each balanced ranking, with the sequences of their pairs."""
+    of: dict[tuple[str, str], PairSequences] = {}
+    for split in dict.fromkeys(r.split for r in rankings):
+        own = {kind: lists[f"{stem}_split-{split}"] for kind, stem in KINDS.items()}
+        names = sorted({name for pairs in own.values() for name in pairs.sequences})
+        for kind, pairs in own.items():
+            place = np.array([names.index(name) for name in pairs.sequences])
+            of[split, kind] = PairSequences.of(names, place[pairs.a_sequence], place[pairs.b_sequence])
+    return tuple(
+        RankedLists(
+            *(r.split, r.noise, r.negatives, r.positive_at, r.negative_at),
+            *(of[r.split, "positive"], of[r.split, r.negatives]),
+        )
+        for r in rankings
+        if r.balanced
+    )
 
 
 def _rows(rankings: tuple[Ranking, ...], figures: list[float]) -> tuple[tuple[Cell, ...], ...]:
@@ -205,42 +230,14 @@ class Scores:
     def compute(self, payload: tuple[bool, NDArray[np.float64], NDArray[np.float64]]) -> Arrays:
         balanced, positives, negatives = payload
         ranked = ranking.negatives_first(positives, negatives)
-        points = ranking.curve(ranked)
         figure = ranking.roc_auc(ranked) if balanced else ranking.trapezoid_ap(ranked)
         return {
             "figure": np.array([figure], np.float64),
-            "rank": points.rank,
-            "recall": points.recall,
-            "precision": points.precision,
-            "false_positive_rate": points.false_positive_rate,
+            **curve_arrays(ranked),
         }
 
     def keys(self, shard: Shard) -> str:
         return self.rankings[shard.start].name
-
-
-@dataclass(frozen=True)
-class Curves:
-    """The export of PR and ROC points, a Parquet file a ranking."""
-
-    scores: Mapped
-
-    name = "curves"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.scores.digest)
-
-    def load(self, shard: Shard) -> Arrays:
-        return self.scores.read(shard.start)
-
-    def compute(self, payload: Arrays) -> Arrays:
-        data = write_parquet({name: points for name, points in payload.items() if name != "figure"})
-        return {FILE_BYTES: np.frombuffer(data, np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"ranking {shard.start}"
 
 
 BENCHMARK = Benchmark(

@@ -21,6 +21,7 @@ class Option:
     choices: tuple[str, ...] = ()
     kind: type = str
     is_list: bool = False  # may be given several times or with commas; the job has the values joined by commas
+    is_uri: bool = False  # the job has it absolute
 
     @property
     def key(self) -> str:
@@ -54,12 +55,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a benchmark leaves: its main table, further ones, the files it exported, and what was skipped."""
+    """What a benchmark leaves: its main table, further ones, the files it exported, and what was skipped.
+
+    `facts` are what a published figure must share to be comparable (see `report.comparable`).
+    """
 
     main: Table
     further: tuple[Table, ...] = ()
     files: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
     pictures: tuple[Picture, ...] = ()  # for the report
 
 
@@ -89,9 +94,10 @@ class Benchmark:
     fractions: frozenset[str]
     can_skip: bool = False  # whether a figure has a meaning without what can't be read
     inputs: tuple[str, ...] = ("data", "benchmarks", "descriptor", "descriptor-args", "features", "results")
+    main_table: str | None = None  # its name, where it is not the benchmark's
     # Pictures of a finished run for `report`: from its folder, arguments and tables; raises InputError.
     gallery: Callable[[str, dict[str, Any], Sequence[Table]], list[Picture]] | None = None
 
     @property
     def main_file(self) -> str:
-        return f"{self.name.replace('-', '_')}.csv"
+        return f"{self.main_table or self.name.replace('-', '_')}.csv"

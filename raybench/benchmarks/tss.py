@@ -66,7 +66,10 @@ class Plan:
             files += drawn
         notes = (*_rule_notes(self.job), *chosen.notes, *_broken_notes(scores), *state_notes(groups))
         left_out = (*chosen.left_out, *broken)
-        return Outcome(main_table(groups, notes), (pair_table(groups),), tuple(files), left_out, tuple(pictures))
+        pairs = {group.name: len(group.pairs) for group in groups}
+        return Outcome(
+            main_table(groups, notes), (pair_table(groups),), tuple(files), left_out, {"pairs": pairs}, tuple(pictures)
+        )
 
     def _flows(self, run: Run, method: DescriptorSpec) -> FlowFields:
         asked_for_gpu = self.job.device == "gpu" or self.job.gpus is not None

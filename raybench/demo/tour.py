@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
+from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
 from raybench.demo.tss import make_tss
 from raybench.descriptors.flow import FLOW_METHODS
@@ -20,7 +22,13 @@ from raybench.table import Table, joined
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
-SUBJECTS = {name: tuple(FLOW_METHODS) if name == "tss" else PATCH_DESCRIPTORS for name in BENCHMARKS}
+IMAGE_DESCRIPTORS = ("thumbnail", "pdq")
+IMAGE_BENCHMARKS = ("disc2021", "copydays")
+CODECS = "Flat;PCAW32,L2norm,Flat"  # whitening to no more dimensions than there are training images
+SUBJECTS = {
+    name: tuple(FLOW_METHODS) if name == "tss" else IMAGE_DESCRIPTORS if name in IMAGE_BENCHMARKS else PATCH_DESCRIPTORS
+    for name in BENCHMARKS
+}
 PICTURED = ("tss", "dis")  # whose worst and best pairs the page shows
 POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
 SIZES = Sizes(positives=1_000, negatives=1_000, queries=200, distractors=800)
@@ -28,19 +36,12 @@ SIZES = Sizes(positives=1_000, negatives=1_000, queries=200, distractors=800)
 
 def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     """The tables of the tour and the path of its page. Running it again finds everything done."""
-    data = out / "data" / "hpatches"
-    if not (data / "made").exists():
-        _make(data)
-        (data / "made").touch()
-    flows = out / "data" / "tss"
-    if not (flows / "made").exists():
-        make_tss(flows)
-        (flows / "made").touch()
-    jobs = {
-        (name, subject): _flow_job(flows, out, subject) if name == "tss" else _job(name, data, out, subject)
-        for name, subjects in SUBJECTS.items()
-        for subject in subjects
-    }
+    for name, make in {"hpatches": _make_patches, "copies": make_copies, "tss": make_tss}.items():
+        folder = out / "data" / name
+        if not (folder / "made").exists():
+            make(folder)
+            (folder / "made").touch()
+    jobs = {(name, subject): _job(name, out, subject) for name, subjects in SUBJECTS.items() for subject in subjects}
     with open_session(next(iter(jobs.values())), settings) as session:
         found = {key: evaluate(job, settings, session) for key, job in jobs.items()}
     tables = [_joined(name, found) for name in BENCHMARKS]
@@ -53,7 +54,7 @@ def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     return tables, page
 
 
-def _make(data: Path) -> None:
+def _make_patches(data: Path) -> None:
     make_hpatches(data)
     strips = Strips.scan(str(data / "hpatches"))
     counts = strips.counts(range(len(strips.keys)), ProblemList())
@@ -68,23 +69,20 @@ def _make(data: Path) -> None:
             path.write_text(text)
 
 
-def _job(benchmark: str, data: Path, out: Path, descriptor: str) -> Job:
-    recent = benchmark.startswith("hpatches")
-    return Job(
-        benchmark,
-        out=str(out / benchmark / descriptor),
-        store=str(out / "store"),
-        data=str(data / "hpatches"),
-        benchmarks=None if recent else str(data / "benchmarks"),
-        tasks=str(data / "tasks") if recent else None,
-        descriptor=descriptor,
-        options={"split": "full"} if recent else {},
-    )
-
-
-def _flow_job(data: Path, out: Path, method: str) -> Job:
-    folder = out / "tss" / method
-    return Job("tss", str(folder), str(out / "store"), data=str(data / "Dataset"), descriptor=method)
+def _job(benchmark: str, out: Path, subject: str) -> Job:
+    patches, copies, flows = (out / "data" / name for name in ("hpatches", "copies", "tss"))
+    recent = {"data": patches / "hpatches", "tasks": patches / "tasks", "options": {"split": "full"}}
+    beside = {"distractors": str(copies / "distractors"), "training": str(copies / "training")}
+    inputs: dict[str, dict[str, Any]] = {
+        "hpatches": recent,
+        "hbench": {"data": patches / "hpatches", "benchmarks": patches / "benchmarks"},
+        "disc2021": {"data": copies / "disc", "options": {"codecs": CODECS}},
+        "copydays": {"data": copies / "copydays", "options": {"codecs": CODECS, **beside}},
+        "tss": {"data": flows / "Dataset"},
+    }
+    given = inputs[benchmark.split("-")[0]]
+    places: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+    return Job(benchmark, str(out / benchmark / subject), str(out / "store"), descriptor=subject, **places)
 
 
 def _pictures(evaluation: Evaluation) -> Sequence[Picture]:

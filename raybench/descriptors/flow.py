@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import DescriptorSpec, resolve
+from raybench.descriptors.specs import DescriptorSpec, Family, resolve_in
 
 FLOW_METHODS = {
     "zero": "raybench.descriptors.flow_opencv:Zero",
@@ -37,7 +37,15 @@ class FlowMethod(Protocol):
 
 def resolve_flow(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
     """Check a `--descriptor` that names a flow method."""
-    return resolve(spec, arguments, FLOW_METHODS, {}, ("flow",))
+    return resolve_in(Family(FLOW_METHODS, {}, ("flow",), _libraries), spec, arguments)
+
+
+def _libraries(target: str) -> str:
+    if not target.startswith("raybench.descriptors."):
+        return ""
+    import cv2
+
+    return f"opencv {cv2.__version__}"
 
 
 def flows_of(method: Any, pairs: Sequence[ImagePair], batch_size: int) -> list[NDArray[Any]]:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raybench.descriptors.pixels import resized, standardised
+from raybench.descriptors.torch_models import checked_output, load_torchscript, uploaded
 from raybench.errors import ConfigError, DataError
-
-if TYPE_CHECKING:
-    import torch
 
 FIXED_SCALES = {"none": (1.0, 0.0, 1.0), "unit": (255.0, 0.0, 1.0)}  # divisor, mean, standard deviation
 
@@ -74,7 +72,7 @@ class TorchScript:
     def describe(self, prepared: NDArray[np.float32]) -> NDArray[np.float32]:
         """Rows (n, dim); the engine brings batches of at most `--batch-size`."""
         if self._model is None:
-            self._model = self._load()
+            self._model = load_torchscript(self._path, self._device)
         if len(prepared) == 0:  # the dimension is known to the network alone: ask it about a black patch
             return self._rows(np.zeros((1, *prepared.shape[1:]), np.float32))[:0]
         return self._rows(prepared)
@@ -83,14 +81,7 @@ class TorchScript:
         import torch
 
         with torch.inference_mode():
-            output = self._model(torch.tensor(batch, device=self._device))
-        if not isinstance(output, torch.Tensor):
-            raise DataError(f"{self._path}: expected one tensor from the model, found {type(output).__name__}")
-        if output.ndim != 2 or len(output) != len(batch):
-            raise DataError(
-                f"{self._path}: expected ({len(batch)}, dim) from a batch of shape {batch.shape}, "
-                f"found {tuple(output.shape)}; flatten the model's output before exporting it"
-            )
+            output = checked_output(self._model(uploaded(batch, self._device)), len(batch), batch.shape, self._path)
         rows: NDArray[np.float32] = output.float().cpu().numpy()
         if not np.isfinite(rows).all():
             broken = int((~np.isfinite(rows)).any(axis=1).sum())
@@ -99,22 +90,3 @@ class TorchScript:
                 "whether normalise is what the model was trained with"
             )
         return rows
-
-    def _load(self) -> torch.jit.ScriptModule:
-        import torch
-
-        # Else the last bits, and with TF32 the last ten, depend on the GPU's model and on what ran before.
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
-        torch.backends.cudnn.benchmark = False
-        if not pathlib.Path(self._path).is_file():
-            raise DataError(f"{self._path}: no such file; expected a TorchScript model")
-        try:
-            jit: Any = torch.jit  # torch leaves `load` without types
-            model: torch.jit.ScriptModule = jit.load(self._path, map_location=self._device)
-        except (RuntimeError, ValueError) as cause:
-            raise DataError(
-                f"{self._path}: can't be loaded as TorchScript on {self._device} ({str(cause).splitlines()[0]}); "
-                "a state_dict or a pickled model must be exported first: torch.jit.trace(model, patches).save(path)"
-            ) from cause
-        return model.eval()

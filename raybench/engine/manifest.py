@@ -35,6 +35,7 @@ class Manifest:
     skipped: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    further_notes: dict[str, Any] = field(default_factory=dict)  # those of further tables, by table
 
     def publish(self, out: str) -> None:
         data = json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"

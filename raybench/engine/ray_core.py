@@ -140,7 +140,9 @@ class Flow:
             if not seats:
                 return
             source.popleft()
-            seat = min(seats, key=lambda candidate: len(candidate.queue))
+            # Among equals the one that was given least: shards that are done at once else all go to the first seat.
+            seat = min(seats, key=lambda candidate: (len(candidate.queue), candidate.given))
+            seat.given += 1
             seat.queue.append((seat.actor.work.remote([self._job], shard, loaded), shard))
 
     def _may_take(self, seat: Seat, shard: Shard) -> bool:

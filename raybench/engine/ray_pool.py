@@ -76,6 +76,7 @@ class Seat:
     ready: Any
     stillbirths: int = 0  # of the actors that sat here before, in a row
     node: str | None = None
+    given: int = 0  # shards, over all stages
     queue: deque[tuple[Any, Shard]] = field(default_factory=deque)
 
 

@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from raybench import storage
 from raybench.engine.plan import Shard
 from raybench.errors import CorruptShard
@@ -98,9 +100,9 @@ class Files:
     names: tuple[str, ...]
 
     def publish(self, shard: Shard, arrays: Arrays) -> int:
-        data = arrays[FILE_BYTES].tobytes()
+        data = np.ascontiguousarray(arrays[FILE_BYTES], np.uint8).data  # a mapped file is not copied
         storage.publish(storage.join(self.folder, self.names[shard.index]), data)
-        return len(data)
+        return data.nbytes
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,11 @@ def row_distances(a: NDArray[Any], b: NDArray[Any], distance: str) -> NDArray[np
     raise ValueError(f"unknown distance {distance!r}")
 
 
+def as_compared(a: NDArray[Any], b: NDArray[Any], distance: str) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Rows to search with and among, and their distance, once masks are applied; others stay as they are."""
+    return (masked(a), masked(b), "L1") if distance == "masked_L1" else (a, b, distance)
+
+
 def masked(vectors: NDArray[Any]) -> NDArray[np.float64]:
     """What masked_L1 compares: the first half of each row, each value times its own mask in the second half.
 

@@ -46,6 +46,8 @@ def by_ratio(distance: NDArray[np.float64], right: Flags) -> Flags:
     [True, False, False]
     """
     first, second = distance[:, 0], distance[:, 1]
+    if first.all():
+        return right[np.argsort(-(second / first), kind="stable")]
     group = np.where(first != 0, 2, np.where(second != 0, 1, 0))
     ratio = np.divide(second, first, out=np.zeros(len(first)), where=first != 0)
     return right[np.lexsort((-ratio, group))]

@@ -14,7 +14,7 @@ from raybench.table import Table
 STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
 h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.2rem;border-top:1px solid #d8dee4;padding-top:1rem}
-table{border-collapse:collapse;margin:.8rem 0;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;margin:.8rem 0;font-variant-numeric:tabular-nums;display:block;overflow-x:auto}
 th,td{padding:.25rem .7rem;border-bottom:1px solid #e4e8ec;text-align:left}th{background:#f4f6f8}
 td.n{text-align:right}.note{color:#57606a;font-size:.9rem;margin:.2rem 0}
 figure{margin:1rem 0}figure img{width:100%;border:1px solid #e4e8ec}figcaption{margin-bottom:.2rem}

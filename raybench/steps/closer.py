@@ -1,6 +1,6 @@
 """Query tile x reference tile -> Counts: how many references are closer to each query than given distances.
 
-The tiles are the shards; whatever they are, the counts are the same (see `metrics.hpatches_counts`).
+The tiles are the shards; whatever they are, the counts are the same (see `metrics.counts`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from raybench.engine.plan import Shard
 from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
 from raybench.formats.shardfile import Arrays
-from raybench.metrics.hpatches_counts import closer_counts
+from raybench.metrics.counts import closer_counts
 from raybench.metrics.partials import Counts
 from raybench.steps.extract import Features
 

@@ -22,6 +22,7 @@ from raybench.engine.stage import Mapped
 from raybench.errors import DataError
 from raybench.formats.shardfile import Arrays
 from raybench.sources import Source, Strips, VectorFiles
+from raybench.steps.described import broken_rows, checked_rows
 
 MaybeItem = tuple[str, NDArray[Any] | None]  # a file's name and content; None: can't be read, and is skipped
 
@@ -54,11 +55,13 @@ class Extract:
 
     @cached_property
     def _opened(self) -> Descriptor:
-        return self.descriptor.open()
+        descriptor: Descriptor = self.descriptor.open()
+        return descriptor
 
     @cached_property
     def _moved(self) -> Descriptor:
-        return moved(self._opened, gpu=self.on_device)
+        descriptor: Descriptor = moved(self._opened, gpu=self.on_device)
+        return descriptor
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}
@@ -76,26 +79,15 @@ class Extract:
     def _describe(self, uri: str, prepared: NDArray[Any]) -> NDArray[Any]:
         size = self.batch_size or PATCHES_PER_BATCH
         batches = [prepared[start : start + size] for start in range(0, max(len(prepared), 1), size)]
-        vectors = np.concatenate([self._checked(uri, batch) for batch in batches])
-        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)) if vectors.dtype.kind == "f" else np.zeros(0)
+        rows = [
+            checked_rows(self._moved.describe(batch), len(batch), self.descriptor, uri, "patches") for batch in batches
+        ]
+        vectors = np.concatenate(rows)
+        bad = broken_rows(vectors)
         if len(bad):
             raise DataError(
                 f"{uri}: descriptor {self.descriptor.name} of patch {bad[0]} has NaN or infinite values "
                 f"({len(bad)} such patches); mend the descriptor"
-            )
-        return vectors
-
-    def _checked(self, uri: str, batch: NDArray[Any]) -> NDArray[Any]:
-        vectors = np.asarray(self._moved.describe(batch))
-        if (self.descriptor.distance == "hamming") != (vectors.dtype == np.uint8):
-            raise DataError(
-                f"descriptor {self.descriptor.name}: gave {vectors.dtype}, is compared by {self.descriptor.distance}; "
-                "binary descriptors are uint8 and hamming, others neither"
-            )
-        if vectors.ndim != 2 or len(vectors) != len(batch):
-            raise DataError(
-                f"{uri}: descriptor {self.descriptor.name} gave an array of shape {vectors.shape} for {len(batch)} "
-                f"patches; expected ({len(batch)}, dimension)"
             )
         return vectors
 

@@ -85,3 +85,21 @@ def test_nan_text_and_wrong_shapes_are_named():
         vectors_shape(b"1,2\n3,nan\n", "x", ".csv")
     with pytest.raises(DataError, match="line 2: 1 values, the first line has 2"):
         vectors_shape(b"1,2\n3\n4,5\n", "x", ".csv")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_the_shape_of_a_csv_is_counted_as_it_is_read(delimiter, end):
+    text = "\n".join(delimiter.join(row) for row in (["1.5", "-2", "1"], ["3e5", "4", "-0.25"])) + end
+    assert vectors_shape(text.encode(), "x", ".csv") == read_vectors(text.encode(), "x", ".csv").shape == (2, 3)
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "NAN", "-nan"])
+def test_nan_in_a_csv_is_named_with_its_line_however_it_is_spelled(word):
+    with pytest.raises(DataError, match="x: line 3: NaN or infinite value"):
+        vectors_shape(f"1,2\n3,4\n5,{word}\n7,nan\n".encode(), "x", ".csv")
+
+
+def test_a_ragged_line_of_a_csv_is_named():
+    with pytest.raises(DataError, match="x: line 2"):
+        vectors_shape(b"1,2\n3,4,5\n", "x", ".csv")

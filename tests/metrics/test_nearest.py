@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_vectors import KINDS, every_distance, made
 
-from raybench.metrics.distances import DISTANCES, row_distances
-from raybench.metrics.nearest import nearest, nearest_and_closer
-from raybench.metrics.proposals import proposing
+from raybench.metrics.distances import DISTANCES, MASKED_DISTANCES
+from raybench.metrics.nearest import FEW, nearest, nearest_and_closer
 
 quick = settings(max_examples=60, deadline=None)  # no deadline: cores are shared
-
-
-def every_distance(queries, references, distance):
-    rows = [row_distances(np.broadcast_to(query, references.shape), references, distance) for query in queries]
-    return np.array(rows).reshape(len(queries), len(references))
 
 
 def brute_force(queries, references, distance):
@@ -108,15 +103,19 @@ def test_dimensions_must_agree():
         nearest(np.zeros((1, 3)), np.zeros((1, 4)), 1, "L2")
 
 
-@pytest.mark.parametrize("distance", DISTANCES)
-def test_proposals_keep_within_their_bound(distance):
-    rng = np.random.default_rng(4)
-    queries, references = rng.uniform(0, 255, (50, 128)), rng.uniform(0, 255, (300, 128))
-    if distance == "hamming":
-        queries, references = queries.astype(np.uint8), references.astype(np.uint8)
-    values = np.empty((50, 300), np.float32)
-    proposals = proposing(references, distance)(queries, values)
-    true = every_distance(queries, references, distance)
-    if distance == "L2":
-        true = true**2 - (queries**2).sum(axis=1, keepdims=True)
-    assert (np.abs(proposals.values - true) <= proposals.error[:, None]).all()
+@pytest.mark.parametrize("distance", MASKED_DISTANCES)
+@quick
+@given(st.sampled_from(KINDS), st.integers(0, 2**32), st.integers(1, 70), st.integers(1, 200), st.integers(1, FEW + 2))
+def test_hard_vectors_are_found_as_brute_force_finds_them(distance, kind, seed, n, m, k):
+    rng = np.random.default_rng(seed)
+    queries, references = made(rng, kind, (n, 6), distance), made(rng, kind, (m, 6), distance)
+    assert_exact(queries, references, k, distance, 3_000, rng.integers(m, size=n))
+
+
+@pytest.mark.parametrize("k", [1, 2, FEW])
+def test_a_query_that_overflows_does_not_spoil_the_others(k):
+    rng = np.random.default_rng(6)
+    queries, references = rng.standard_normal((12, 8)), rng.standard_normal((90, 8))
+    queries[::3] *= 1e30  # squares are beyond float32
+    queries[1] *= 1e200  # beyond float32 itself
+    assert_exact(queries, references, k, "L2", 400, rng.integers(90, size=12))

@@ -19,9 +19,14 @@ BENCHES = {
     "verification": "tests.perf.verification",
     "hpatches-matching": "tests.perf.hpatches_matching",
     "hpatches-retrieval": "tests.perf.hpatches_retrieval",
+    "image-extraction": "tests.perf.image_extraction",
+    "search": "tests.perf.search",
+    "search-memory": "tests.perf.search_memory",
+    "pooled": "tests.perf.pooled",
     "flow": "tests.perf.flow",
 }
-ONLY_WHEN_ASKED = {"full-size": "tests.perf.full_size"}  # minutes and gigabytes
+# Minutes and gigabytes.
+ONLY_WHEN_ASKED = {"full-size": "tests.perf.full_size", "vector-files": "tests.perf.vector_files"}
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 

@@ -30,7 +30,7 @@ def figures(folder: Path) -> Iterator[Figure]:
     target = reference + np.tile(np.arange(1, levels.IMAGES, dtype=np.int32), SEQUENCES)
     fresh = (_run(folder, f"round-{number}") for number in range(ROUNDS + 1))
     ap = match(next(fresh), stored, reference, target).read(0)["values"][:SAMPLE, 0]
-    sample = stored.rows_of(0), [stored.rows_of(image) for image in range(1, SAMPLE + 1)]
+    sample = stored.whole(0), [stored.whole(image) for image in range(1, SAMPLE + 1)]
     np.testing.assert_allclose(ap, published.matching(*sample), atol=1e-9)
     ours, baseline = best_of_each(
         lambda: match(next(fresh), stored, reference, target), lambda: published.matching(*sample), ROUNDS

@@ -64,12 +64,12 @@ def retrieve(run: Run, stored: Features, task: Task, views: Pairs) -> Mapped:
 def baseline_inputs(stored: Features, task: Task, chosen: np.ndarray) -> tuple[object, ...]:
     """Vectors of the chosen queries, of their views by level, of all distractors, and which of these may be used."""
     asked, others = task.search.queries, task.search.references
-    rows = [stored.rows_of(image)[patch] for image, patch in zip(asked.image[chosen], asked.patch[chosen], strict=True)]
-    far = np.stack([stored.rows_of(i)[p] for i, p in zip(others.image.tolist(), others.patch.tolist(), strict=True)])
+    rows = [stored.whole(image)[patch] for image, patch in zip(asked.image[chosen], asked.patch[chosen], strict=True)]
+    far = np.stack([stored.whole(i)[p] for i, p in zip(others.image.tolist(), others.patch.tolist(), strict=True)])
     views = {
         noise: np.stack(
             [
-                [stored.rows_of(int(image) + 1 + VIEWS * level + i)[patch] for i in range(VIEWS)]
+                [stored.whole(int(image) + 1 + VIEWS * level + i)[patch] for i in range(VIEWS)]
                 for image, patch in zip(asked.image[chosen], asked.patch[chosen], strict=True)
             ]
         )

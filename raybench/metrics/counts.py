@@ -1,8 +1,8 @@
 """How many references are closer to a query than given distances, exactly and without sorting.
 
 Serves the HPatches retrieval task, where only the ranks of five positives among many distractors are needed. A product
-proposes, the row-wise float64 routine decides what lies too near a threshold (see `proposals`), so that counts are
-equal for every tile. "Closer" is strictly closer: at equal distance the positive, which stands first, leads.
+proposes, the row-wise float64 routine decides what lies too near a threshold (see `metrics.proposals`), so that counts
+are equal for every tile. "Closer" is strictly closer: at equal distance the positive, which stands first, leads.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.metrics.distances import row_distances
-from raybench.metrics.hpatches_proposals import proposer
+from raybench.metrics.distances import as_compared, row_distances
+from raybench.metrics.proposals import Proposals, proposing
 
 QUERIES_AT_ONCE = 64  # 64 x 4,096 float32 are compared thirty times: they should stay in the cache
 ROWS_AT_ONCE = 16_384  # undecided pairs that are gathered at once
@@ -41,40 +41,56 @@ def closer_counts(
     >>> closer_counts(np.array([[0.0]]), near, np.array([[2.0, 9.0]]), np.array([[1, 4]]), other, "L2").tolist()
     [[[1, 2], [1, 4]]]
     """
-    proposed = proposer(queries, references, distance)
+    queries, references, distance = as_compared(queries, references, distance)
+    propose = proposing(references, distance)
+    values = np.empty((QUERIES_AT_ONCE, len(references)), np.float32)
     counts = np.empty((len(queries), thresholds.shape[1], cuts.shape[1]), np.int64)
     for start in range(0, len(queries), QUERIES_AT_ONCE):
         rows = slice(start, min(start + QUERIES_AT_ONCE, len(queries)))
-        closeness = proposed.closeness(rows)
-        _leave_out(closeness, groups[0][rows], groups[1])
-        low, high = proposed.bounds(rows, thresholds[rows])
-        closer = _above(closeness, high)
+        proposals = propose(queries[rows], values[: rows.stop - start])
+        low, high = _bounds(proposals, thresholds[rows])
+        usable = _others(groups[0][rows], groups[1])
+        closer = _packed(np.less, proposals.values, low) & usable
         if (low != high).any():
-            for t, row, column in _listed(_above(closeness, low) ^ closer):
+            farther = _packed(np.greater_equal, proposals.values, high)
+            for t, row, column in _listed(~(closer | farther) & usable):
                 near = row_distances(queries[start + row], references[column], distance) < thresholds[start + row, t]
                 _set(closer, t[near], row[near], column[near])
         counts[rows] = _counted(closer, cuts[rows])
     return counts
 
 
-def _leave_out(closeness: NDArray[Any], own: NDArray[np.int32], groups: NDArray[np.int32]) -> None:
-    """Make references of the query's own group farther than any threshold."""
-    edges = np.flatnonzero(own[1:] != own[:-1]) + 1
-    for start, stop in zip([0, *edges.tolist()], [*edges.tolist(), len(own)], strict=True):
-        closeness[start:stop, np.flatnonzero(groups == own[start])] = -np.inf
+def _bounds(proposals: Proposals, thresholds: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Low and high, of the thresholds' shape: values below low are surely closer, those from high on surely not.
+
+    Equal where the values are exact. What is neither, also a value that is not a number, is left to be measured.
+    """
+    exact, error = proposals.at(thresholds), proposals.error[:, None]
+    if not error.any():
+        return exact.astype(np.float32), exact.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (exact - error).astype(np.float32), (exact + error).astype(np.float32)
+    return np.nextafter(low, np.float32(-np.inf)), np.nextafter(high, np.float32(np.inf))
 
 
-def _above(closeness: NDArray[Any], bounds: NDArray[Any]) -> Words:
-    """(bounds, rows, words): where closeness (rows, columns) is above bounds (rows, bounds), as bits of 64-bit words.
+def _others(own: NDArray[np.int32], groups: NDArray[np.int32]) -> Words:
+    """(rows, words): where references are of another group than the query of the row, as bits."""
+    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    masks = _packed(np.not_equal, groups[None], own[None, starts])[:, 0]
+    return np.repeat(masks, np.diff(np.r_[starts, len(own)]), axis=0)
+
+
+def _packed(compare: np.ufunc, values: NDArray[Any], bounds: NDArray[Any]) -> Words:
+    """(bounds, rows, words): how values (rows, columns) compare with bounds (rows, bounds), as bits of 64-bit words.
 
     Behind the columns there is at least one bit of zero, so that a cut at their end has a word.
     """
-    rows, columns = closeness.shape
+    rows, columns = values.shape
     words = columns // WORD + 1
     flags = np.zeros((rows, words * WORD), np.bool_)
     packed = np.empty((bounds.shape[1], rows, words), "<u8")
     for t in range(bounds.shape[1]):
-        np.greater(closeness, bounds[:, t, None], out=flags[:, :columns])
+        compare(values, bounds[:, t, None], out=flags[:, :columns])
         packed[t] = np.packbits(flags.reshape(-1), bitorder="little").view("<u8").reshape(rows, words)
     return packed
 

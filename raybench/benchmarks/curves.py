@@ -1,0 +1,24 @@
+"""PR and ROC points of rankings: as arrays of a scored shard, and as the Parquet file that is written from it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from raybench.engine.stage import Mapped
+from raybench.formats.parquet import write_parquet
+from raybench.formats.shardfile import Arrays
+from raybench.metrics.ranking import Curve, Flags, curve
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Curve))
+
+
+def curve_arrays(ranked: Flags) -> Arrays:
+    """The points of a ranking, for the shard in which its figures stand."""
+    points = curve(ranked)
+    return {name: getattr(points, name) for name in COLUMNS}
+
+
+def curve_file(scores: Mapped, index: int) -> bytes:
+    """The points in a scored shard, as Parquet."""
+    arrays = scores.read(index)
+    return write_parquet({name: arrays[name] for name in COLUMNS})

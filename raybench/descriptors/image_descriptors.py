@@ -1,0 +1,129 @@
+"""Image descriptors: the protocol, the built-in ones by name, and how a spec becomes an object with a digest.
+
+`prepare` takes one picture at a time, on a CPU, since pictures differ in size; `describe` takes a batch of one shape,
+on the device. A row must not depend on the other pictures of its batch, beyond float rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.descriptors.specs import DescriptorSpec, Family, class_of, is_model_file, resolve_in
+from raybench.digests import digest_of
+from raybench.errors import ConfigError
+from raybench.formats.images import Preprocess
+
+IMAGE_DESCRIPTORS = {
+    "pdq": "raybench.descriptors.pdq:Pdq",
+    "pdq-float": "raybench.descriptors.pdq:PdqFloat",
+    "thumbnail": "raybench.descriptors.thumbnail:Thumbnail",
+}
+IMAGE_MODEL_FILES = {
+    "torchscript": "raybench.descriptors.image_networks:ImageTorchScript",
+    "sscd": "raybench.descriptors.sscd:Sscd",
+    "onnx": "raybench.descriptors.onnx_images:OnnxImages",
+}
+LIBRARIES = {  # by module: the package whose version may change figures, and the extra that brings it
+    "raybench.descriptors.image_networks": ("torch", ""),
+    "raybench.descriptors.sscd": ("torch", ""),
+    "raybench.descriptors.onnx_images": ("onnxruntime", "onnx"),
+    "raybench.descriptors.pdq": ("pdqhash", "pdq"),
+    "raybench.descriptors.thumbnail": ("pillow", ""),
+}
+
+
+class ImageDescriptor(Protocol):
+    """What every image descriptor has once it is open.
+
+    Optional: `name`, `distance` ("L2"; "hamming" for packed bits), `uses_gpu` (True), `version` (1), `to(device)`,
+    `shape(width, height)` of what `prepare` makes of a picture, by which pictures of one shape are brought together,
+    and `describe_each(batches)`, which may copy one batch to the device while it computes another.
+    """
+
+    def prepare(self, image: NDArray[np.uint8]) -> NDArray[Any]:
+        """On a CPU: what `describe` takes, from one RGB picture (height, width, 3)."""
+        ...
+
+    def describe(self, batch: NDArray[Any]) -> NDArray[Any]:
+        """On the device: (n, dim) floats, or uint8 for packed bits, from prepared pictures of one shape."""
+        ...
+
+
+@dataclass(frozen=True)
+class ImageSpec:
+    """An image descriptor as the user named it; `preprocess` where the published one is what it is fed with."""
+
+    named: DescriptorSpec
+    preprocess: Preprocess | None
+    dtype: str = "float32"
+
+    @property
+    def name(self) -> str:
+        return self.named.name
+
+    @property
+    def distance(self) -> str:
+        return self.named.distance
+
+    @property
+    def uses_gpu(self) -> bool:
+        return self.named.uses_gpu
+
+    @property
+    def digest(self) -> str:
+        fed = (self.preprocess.size, self.preprocess.mode) if self.preprocess else None
+        return digest_of("image descriptor", self.named.digest, fed)
+
+    def open(self) -> ImageDescriptor:
+        """The descriptor itself, a model file fetched to this node first."""
+        descriptor: ImageDescriptor = self.named.open()
+        if hasattr(type(descriptor), "prepare"):
+            return descriptor
+        assert self.preprocess is not None
+        return Preprocessed(descriptor, self.preprocess)
+
+
+class Preprocessed:
+    """A class of the user's without `prepare`, fed with the published preprocessing: float32 (n, 3, h, w)."""
+
+    def __init__(self, descriptor: Any, preprocess: Preprocess) -> None:
+        self.shape, self.prepare = preprocess.shape, preprocess.apply
+        self.describe = descriptor.describe
+        if hasattr(descriptor, "to"):
+            self.to = descriptor.to
+
+
+def resolve_images(spec: str, arguments: dict[str, Any], preprocess: Preprocess, dtype: str = "float32") -> ImageSpec:
+    """Check a `--descriptor` of images; a model file is opened once, so that a wrong one is found at once."""
+    family = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",), _libraries)
+    is_model = is_model_file(family, spec)
+    if is_model:
+        own = {"size": preprocess.size, "mode": preprocess.mode, "dtype": dtype}
+        for key in sorted(own.keys() & arguments.keys()):
+            raise ConfigError(f"--descriptor {spec}: {key} is no argument of the model; give it as an option")
+        arguments = {**arguments, **own}
+    elif dtype != "float32":
+        kinds = ", ".join(f"{kind}:URI" for kind in IMAGE_MODEL_FILES)
+        raise ConfigError(f"--dtype {dtype}: goes with {kinds}; {spec} has a precision of its own")
+    named = resolve_in(family, spec, arguments)
+    fed = is_model or not hasattr(class_of(named.target, named.folder), "prepare")
+    resolved = ImageSpec(named, preprocess if fed else None, dtype)
+    if is_model:
+        opened: Any = resolved.open()
+        opened.check()
+    return resolved
+
+
+def _libraries(target: str) -> str:
+    package, extra = LIBRARIES.get(target.partition(":")[0], ("", ""))
+    if not package:
+        return ""
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        raise ConfigError(f"--descriptor: needs the package {package}: pip install 'raybench[{extra}]'") from None

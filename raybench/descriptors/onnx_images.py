@@ -1,0 +1,117 @@
+"""An ONNX file as an image descriptor, by onnxruntime: float32 (n, 3, h, w) in, one row a picture out.
+
+The batch may be fixed in the file (often 1): then pictures go in so many at a time. A fixed height and width must be
+what the preprocessing makes of every picture.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.errors import ConfigError, DataError, reason_of
+from raybench.formats.images import Preprocess, normalised
+
+
+class OnnxImages:
+    """The network in `path`; picklable until its first `describe`."""
+
+    distance = "L2"
+    version = 1
+    uses_gpu = True
+
+    def __init__(self, path: str, size: int, mode: str, dtype: str = "float32") -> None:
+        if dtype != "float32":
+            raise ConfigError(f"--dtype {dtype}: an ONNX file has a precision of its own; leave it out")
+        self.name = pathlib.PurePath(path).stem
+        self._path, self._device = path, "cpu"
+        self._preprocess = Preprocess(size, mode)
+        self._session: Any = None
+
+    def check(self) -> None:
+        """Find what is wrong with the file, before any compute."""
+        self._open("cpu")
+
+    def to(self, device: str) -> None:
+        """Compute on this device from the next `describe` on."""
+        self._device, self._session = device, None
+
+    def shape(self, width: int, height: int) -> tuple[int, int]:
+        """Height and width of what `prepare` makes of a picture."""
+        return self._preprocess.shape(width, height)
+
+    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The picture (h, w, 3) at the network's size."""
+        return self._preprocess.resized(image)
+
+    def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Rows (n, dim) of pictures of one size, (n, h, w, 3)."""
+        if self._session is None:
+            self._session = self._open(self._device)
+        values = normalised(batch)
+        at_once = self._session.get_inputs()[0].shape[0]
+        if not isinstance(at_once, int):
+            return self._rows(values)
+        parts = []
+        for start in range(0, len(values), at_once):
+            some = values[start : start + at_once]
+            filled = np.concatenate([some, np.zeros((at_once - len(some), *some.shape[1:]), np.float32)])
+            parts.append(self._rows(filled)[: len(some)])
+        return np.concatenate(parts)
+
+    def _rows(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        given = self._session.get_inputs()[0]
+        rows = np.asarray(self._session.run([self._session.get_outputs()[0].name], {given.name: values})[0])
+        if rows.ndim != 2 or len(rows) != len(values):
+            raise DataError(
+                f"{self._path}: expected ({len(values)}, dim) from a batch of shape {values.shape}, found "
+                f"{rows.shape}; flatten the model's output before exporting it"
+            )
+        return rows.astype(np.float32)
+
+    def _open(self, device: str) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # the engine runs one process a core
+        options.log_severity_level = 3
+        there = onnxruntime.get_available_providers()
+        wanted = ["CUDAExecutionProvider"] if device != "cpu" else []
+        # TF32 and the search for the fastest kernel are off, as for torch.
+        exact = {"CUDAExecutionProvider": {"use_tf32": 0, "cudnn_conv_algo_search": "DEFAULT"}}
+        providers = [(name, exact[name]) for name in wanted if name in there]
+        if wanted and not providers:
+            raise ConfigError(
+                f"onnx:{self._path}: onnxruntime sees no CUDA; install onnxruntime-gpu or give --device cpu"
+            )
+        try:
+            session = onnxruntime.InferenceSession(
+                self._path, sess_options=options, providers=[*providers, "CPUExecutionProvider"]
+            )
+        except Exception as cause:  # its own exceptions have no common type but this one
+            raise DataError(
+                f"{self._path}: can't be loaded as ONNX ({reason_of(cause)}); export the model again"
+            ) from cause
+        self._check_input(session)
+        return session
+
+    def _check_input(self, session: Any) -> None:
+        inputs = session.get_inputs()
+        described = ", ".join(f"{one.name} {one.type} {one.shape}" for one in inputs)
+        expected = f"{self._path}: expected one input, tensor(float) [n, 3, height, width], found {described}"
+        if len(inputs) != 1 or inputs[0].type != "tensor(float)" or len(inputs[0].shape) != 4:
+            raise DataError(expected)
+        _, channels, height, width = inputs[0].shape
+        if channels != 3 and isinstance(channels, int):
+            raise DataError(expected)
+        fixed = [side for side in (height, width) if isinstance(side, int)]
+        ours = self._preprocess
+        if fixed and (ours.mode != "square" or any(side != ours.size for side in fixed)):
+            made = f"{ours.size} by {ours.mode.replace('_', ' ')}"
+            what = (
+                f"give --size {fixed[0]} --preserve-aspect-ratio no" if len(set(fixed)) == 1 else "export it otherwise"
+            )
+            raise DataError(f"{self._path}: takes pictures of {height} x {width} px only, not those of {made}; {what}")

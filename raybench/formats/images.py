@@ -1,0 +1,118 @@
+"""Images: bytes to RGB as Pillow's `convert("RGB")` gives it, sizes from headers, and the published preprocessing.
+
+The preprocessing is that of SSCD (Pizzi et al., CVPR 2022): Pillow's bilinear filter, then /255, minus mean, over
+deviation, each step in float32. Alpha is dropped, not blended; the EXIF turn is applied only if asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from raybench.errors import ConfigError, DataError, reason_of
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".jp2")
+MODES = ("short_edge", "square", "long_edge")
+MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
+EXIF_ORIENTATION = 0x0112
+SIDEWAYS = (5, 6, 7, 8)  # values of the EXIF orientation that swap width and height
+
+# Pillow warns from 89 M pixels on and refuses twice that, which scans of maps exceed; ours is what memory can hold.
+MOST_PIXELS = 2**30
+Image.MAX_IMAGE_PIXELS = None
+
+
+def decode(data: bytes, name: str, exif_rotate: bool = False) -> NDArray[np.uint8]:
+    """The first picture in a file as RGB, (height, width, 3); a DataError names a file that is broken or cut short."""
+    with _opened(data, name) as image:
+        turned = ImageOps.exif_transpose(image) if exif_rotate else image
+        turned.info.pop("transparency", None)  # dropped by the conversion, which would warn of it
+        return np.asarray(turned.convert("RGB"))
+
+
+def image_size(data: bytes, name: str, exif_rotate: bool = False) -> tuple[int, int]:
+    """Width and height by the header; `data` may end behind it."""
+    with _opened(data, name) as image:
+        width, height = image.size
+        if exif_rotate and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS:
+            return height, width
+        return width, height
+
+
+@contextmanager
+def _opened(data: bytes, name: str) -> Iterator[Image.Image]:
+    """The file, opened but not yet decoded; whatever goes wrong within the block is the file's fault."""
+    if not data:
+        raise DataError(f"{name}: is empty; expected an image")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of damaged EXIF and the like; damaged pixels are errors
+            with Image.open(io.BytesIO(data)) as image:
+                _check_size(image, name)
+                yield image
+    except (DataError, MemoryError):
+        raise
+    except UnidentifiedImageError:
+        raise DataError(f"{name}: no image that Pillow knows ({len(data):,} bytes); mend or remove it") from None
+    except Exception as cause:  # its decoders raise whatever the damage made them trip over
+        raise DataError(
+            f"{name}: can't be decoded ({reason_of(cause)}); the file may be cut short or damaged"
+        ) from cause
+
+
+def _check_size(image: Image.Image, name: str) -> None:
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        raise DataError(f"{name}: {width} x {height} px, more than {MOST_PIXELS:,} in all; make it smaller")
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """The size to which a picture is brought: its short edge, both edges (`square`), or its long edge."""
+
+    size: int = 288
+    mode: str = "short_edge"
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ConfigError(f"preprocessing {self.mode!r}: unknown; expected one of {', '.join(MODES)}")
+        if self.size < 1:
+            raise ConfigError(f"--size {self.size}: must be at least 1")
+
+    def shape(self, width: int, height: int) -> tuple[int, int]:
+        """Height and width after resizing.
+
+        >>> Preprocess(40).shape(70, 53), Preprocess(40, "long_edge").shape(70, 53)
+        ((40, 52), (30, 40))
+        """
+        short, long = min(width, height), max(width, height)
+        if self.mode == "square":
+            short = long = self.size
+        elif self.mode == "short_edge":
+            short, long = self.size, int(self.size * long / short)
+        else:  # where the published code rounds a thin picture to nothing and stops, one pixel is left
+            short, long = max(1, int(self.size / long * short + 0.5)), self.size
+        return (short, long) if height <= width else (long, short)
+
+    def resized(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The picture (h, w, 3) at its new size, still in whole grey levels."""
+        height, width = self.shape(image.shape[1], image.shape[0])
+        return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+
+    def apply(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The network's input, (3, height, width)."""
+        return normalised(self.resized(image))
+
+
+def normalised(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """RGB (…, h, w, 3) as float32 (…, 3, h, w) of about mean 0 and deviation 1, over photos."""
+    values = (image.astype(np.float32) / np.float32(255) - MEAN) / DEVIATION
+    return np.ascontiguousarray(np.moveaxis(values, -1, -3))

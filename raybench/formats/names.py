@@ -1,0 +1,119 @@
+"""Names of images by the million: Arrow strings, which cost little more than their letters.
+
+`Names` are in name order (by the bytes of their UTF-8), each once; an image's place is its position there, and all that
+is compared or counted later goes by places. What a name is made of is the caller's: see `NORMALISERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from raybench.digests import digest_of, digest_of_bytes
+
+Strings = Any  # pa.StringArray: pyarrow has no types
+
+IMAGE_SUFFIXES = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm", "pgm")
+
+
+def strings(values: Iterable[Any]) -> Strings:
+    """Arrow strings from a list or an array of strings or UTF-8 bytes; raises pa.ArrowInvalid for other bytes."""
+    array: Any = values
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if not isinstance(array, pa.Array):
+        array = pa.array(array if isinstance(array, np.ndarray) else list(array))
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array if array.type == pa.string() else array.cast(pa.string())
+
+
+def stem(names: Strings) -> Strings:
+    """Names without folders and image suffix, as DISC names its images.
+
+    >>> stem(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG"])).to_pylist()
+    ['T000001', 'Q00002', 'R000003']
+    """
+    bare = pc.replace_substring_regex(names, r"^.*/", "")
+    return pc.replace_substring_regex(bare, rf"(?i)\.({'|'.join(IMAGE_SUFFIXES)})$", "")
+
+
+def path(names: Strings) -> Strings:
+    """Names as they are, without a leading `./`.
+
+    >>> path(strings(["./original/200000.jpg"])).to_pylist()
+    ['original/200000.jpg']
+    """
+    return pc.replace_substring_regex(names, r"^(\./)+", "")
+
+
+NORMALISERS: dict[str, Callable[[Strings], Strings]] = {"stem": stem, "path": path}
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names in name order, each once."""
+
+    array: Strings
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Names:
+        """From names in any order; one that comes twice is an error."""
+        array = strings(values)
+        order, twice = name_order(array)
+        if len(twice):
+            raise ValueError(f"{array[int(twice[0, 0])].as_py()!r} comes twice")
+        return cls(array.take(pa.array(order)))
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, place: int) -> str:
+        return str(self.array[int(place)].as_py())
+
+    @property
+    def digest(self) -> str:
+        lengths = pc.binary_length(self.array).to_numpy(zero_copy_only=False)
+        letters = self.array.buffers()[2]
+        start, stop = (self.array.offset, self.array.offset + len(self.array))
+        offsets = np.frombuffer(self.array.buffers()[1], np.int32)[[start, stop]] if len(self) else (0, 0)
+        content = memoryview(letters)[offsets[0] : offsets[1]] if letters is not None else memoryview(b"")
+        return digest_of("names", lengths, digest_of_bytes(content))
+
+    def take(self, places: NDArray[np.int64]) -> Strings:
+        """The names at these places, in this order."""
+        return self.array.take(pa.array(places))
+
+    def places(self, wanted: Strings) -> NDArray[np.int64]:
+        """The place of each wanted name, -1 where there is none such.
+
+        >>> Names.of(["b", "a"]).places(strings(["b", "c"])).tolist()
+        [1, -1]
+        """
+        found = pc.index_in(wanted, value_set=self.array)
+        return np.asarray(pc.fill_null(found, -1), np.int64)
+
+
+def name_order(names: Strings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows in name order, and (n, 2) neighbours in it that have the same name, by their rows.
+
+    >>> [part.tolist() for part in name_order(strings(["b", "a", "b"]))]
+    [[1, 0, 2], [[0, 2]]]
+    """
+    order = np.asarray(pc.sort_indices(names), np.int64)
+    ordered = names.take(pa.array(order))
+    same = np.asarray(pc.equal(ordered[1:], ordered[:-1])) if len(ordered) > 1 else np.zeros(0, np.bool_)
+    at = np.flatnonzero(same)
+    return order, np.stack([order[at], order[at + 1]], axis=1)
+
+
+def common_names(training: Names, others: Names) -> list[str]:
+    """Names that stand in both sets: of training images among queries or references, this is leakage."""
+    there = training.places(others.array) >= 0
+    return [str(name) for name in others.array.filter(pa.array(there)).to_pylist()]

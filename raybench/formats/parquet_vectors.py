@@ -1,0 +1,101 @@
+"""Named vectors in Parquet: a column of lists of floats and one of text. Rows are decoded batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from raybench.errors import DataError, Problems
+from raybench.formats.names import Strings, strings
+from raybench.formats.vector_columns import ForwardRows, pick_columns
+
+ROWS_PER_BATCH = 4_096
+READ_BUFFER_BYTES = 2**22  # without one, a whole column chunk is read at once, however large its row group is
+
+
+class ParquetVectors:
+    """An open Parquet file; a range begins at its row group."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._name = name
+        try:
+            self._file = pq.ParquetFile(file, buffer_size=READ_BUFFER_BYTES, pre_buffer=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(f"{name}: no Parquet file, or cut short ({_line(error)})") from None
+        schema = self._file.schema_arrow
+        self._vectors, self._names = pick_columns(schema.names, name)
+        lines = []
+        if not _is_list_of_floats(schema.field(self._vectors).type):
+            found = schema.field(self._vectors).type
+            lines.append(f"{name}: {self._vectors} is {found}, expected a list of float32 a row")
+        if not _is_text(schema.field(self._names).type):
+            lines.append(f"{name}: {self._names} is {schema.field(self._names).type}, expected text")
+        self.count = self._file.metadata.num_rows
+        if not self.count:
+            lines.append(f"{name}: no row")
+        if lines:
+            raise Problems(lines)
+        groups = [self._file.metadata.row_group(group).num_rows for group in range(self._file.num_row_groups)]
+        self._starts = np.concatenate([[0], np.cumsum(groups)[:-1]]).astype(np.int64)
+        self.dimension = self._first_length()
+        self._stream = ForwardRows(lambda row: int(self._starts[self._group(row)]), self._batches)
+
+    def names(self) -> Strings:
+        column = self._file.read([self._names])[self._names]
+        if column.null_count:
+            raise DataError(f"{self._name}: {column.null_count:,} rows without a name")
+        return strings(column)
+
+    def rows(self, start: int, stop: int) -> NDArray[np.float32]:
+        try:
+            return self._stream.rows(start, stop)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(f"{self._name}: rows {start}..{stop - 1} can't be read ({_line(error)})") from None
+
+    def _group(self, row: int) -> int:
+        return int(np.searchsorted(self._starts, row, side="right")) - 1
+
+    def _first_length(self) -> int:
+        batch = next(self._file.iter_batches(batch_size=1, columns=[self._vectors]))
+        first = batch.column(0)[0].as_py()
+        if not first:
+            raise DataError(f"{self._name}: row 0 has no vector")
+        return len(first)
+
+    def _batches(self, origin: int) -> Iterator[NDArray[np.float32]]:
+        groups = list(range(self._group(origin), self._file.num_row_groups))
+        at = origin
+        batches = self._file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=groups, columns=[self._vectors])
+        for batch in batches:
+            yield self._as_rows(batch.column(0), at)
+            at += len(batch)
+
+    def _as_rows(self, lists: Any, at: int) -> NDArray[np.float32]:
+        lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        odd = np.flatnonzero(lengths != self.dimension)
+        if len(odd):
+            found = f"dimension {lengths[odd[0]]}" if lengths[odd[0]] else "no vector"
+            raise DataError(f"{self._name}: row {at + odd[0]} has {found}, row 0 has dimension {self.dimension}")
+        values = np.asarray(lists.flatten().fill_null(float("nan")), np.float32)
+        return values.reshape(len(lists), self.dimension)
+
+
+def _is_list_of_floats(kind: Any) -> bool:
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return lists and bool(pa.types.is_floating(kind.value_type))
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_text(kind) for is_text in texts)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,101 @@
+"""Image folders: pictures below a URI in name order, with a digest; a source that never decides how it is cut.
+
+A key is the file's name relative to the folder, suffix included. What a name means (a block, an id, a match by stem) is
+known to benchmarks alone.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from raybench import storage
+from raybench.digests import digest_of, digest_of_bytes
+from raybench.errors import DataError
+from raybench.formats.images import SUFFIXES
+
+
+@dataclass(frozen=True)
+class ImageFolder:
+    """Pictures below `root`; keys are relative names in name order."""
+
+    root: str
+    keys: tuple[str, ...]
+    digest: str
+
+    @classmethod
+    def scan(cls, root: str, by_content: bool = False, recursive: bool = False) -> ImageFolder:
+        """All pictures of a folder (and of those below it); none at all is an error."""
+        entries = list_images(root, recursive)
+        if not entries:
+            reason = "holds none" if storage.exists(root) else "does not exist"
+            below = " in it or below" if recursive else ""
+            raise DataError(f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)})")
+        return cls.of(root, entries, by_content)
+
+    @classmethod
+    def of(cls, root: str, entries: Iterable[storage.Entry], by_content: bool = False) -> ImageFolder:
+        """These files of a folder, which may be a part of what was listed.
+
+        The digest is of names, sizes and stamps, or of contents (`--verify-inputs`).
+        """
+        chosen = sorted(entries, key=lambda entry: entry.name)
+        if by_content or not all(entry.stamp for entry in chosen):
+            stamps = storage.in_parallel(
+                lambda entry: digest_of_bytes(storage.read(storage.join(root, entry.name))), chosen
+            )
+        else:
+            stamps = [entry.stamp for entry in chosen]
+        identity = [(entry.name, entry.size_bytes, stamp) for entry, stamp in zip(chosen, stamps, strict=True)]
+        return cls(root, tuple(entry.name for entry in chosen), digest_of("images", identity))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def uri(self, item: int) -> str:
+        return storage.join(self.root, self.keys[item])
+
+    def read(self, item: int) -> bytes:
+        """One file's content; a DataError if it has gone since it was listed."""
+        return self._there(item, None)
+
+    def read_start(self, item: int, count: int) -> bytes:
+        """One file's first bytes."""
+        return self._there(item, count)
+
+    def _there(self, item: int, count: int | None) -> bytes:
+        uri = self.uri(item)
+        try:
+            return storage.read(uri) if count is None else storage.read_start(uri, count)
+        except FileNotFoundError:
+            raise DataError(f"{uri}: is gone since the folder was listed; run again") from None
+
+
+def list_images(root: str, recursive: bool = False) -> list[storage.Entry]:
+    """Files with an image's suffix in name order; hidden ones, which some systems leave about, aside."""
+    return [entry for entry in storage.list_files(root) if _is_image(entry.name, recursive)]
+
+
+def stem(key: str) -> str:
+    """A name without folders and suffix, by which ids and truth are matched: `stem("a/R01.JPG")` is `R01`."""
+    return posixpath.splitext(posixpath.basename(key))[0]
+
+
+def double_stems(keys: Sequence[str]) -> list[str]:
+    """For whoever matches by stem: a line for each stem that several files share.
+
+    >>> double_stems(["a.jpg", "a.png", "b.jpg"])
+    ['a.jpg and a.png have the same name but for the suffix']
+    """
+    named = defaultdict(list)
+    for key in keys:
+        named[stem(key)].append(key)
+    return [f"{' and '.join(same)} have the same name but for the suffix" for same in named.values() if len(same) > 1]
+
+
+def _is_image(name: str, recursive: bool) -> bool:
+    parts = name.split("/")
+    hidden = any(part.startswith(".") for part in parts)
+    return name.lower().endswith(SUFFIXES) and not hidden and (recursive or len(parts) == 1)

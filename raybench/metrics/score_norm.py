@@ -1,0 +1,83 @@
+"""Score normalisation `w[a,b]`: what a query's nearest training vectors take off its scores.
+
+Of a query's inner products with training vectors, best first, the mean of those at positions a..b (from 0, b included)
+times -w is added to all its scores. The text form is that of the published SSCD tools.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.errors import ConfigError, ProblemList
+
+FORM = re.compile(r"([^\[\]]+)\[\s*(\d+)\s*(?:,\s*(\d+)\s*)?\]")
+
+
+@dataclass(frozen=True)
+class ScoreNorm:
+    """`weight[first,last]`.
+
+    >>> str(ScoreNorm(1.0, 0, 2))
+    '1.00[0,2]'
+    """
+
+    weight: float
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.weight:.2f}[{self.first},{self.last}]"
+
+    def problem(self, training: int) -> str | None:
+        """Why so many training vectors are not enough, if so."""
+        if self.last < training:
+            return None
+        return f"score norm {self}: needs {self.last + 1:,} training vectors, there are {training:,}"
+
+    def bias(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What is added to each query's scores; `products` (queries, at least last + 1), falling along a row.
+
+        >>> ScoreNorm(0.5, 0, 1).bias(np.array([[4.0, 2.0, 1.0]])).tolist()
+        [-1.5]
+        """
+        means: NDArray[np.float64] = np.ascontiguousarray(products[:, self.first : self.last + 1]).mean(axis=1)
+        return -self.weight * means
+
+
+def parse_norms(text: str) -> tuple[ScoreNorm, ...]:
+    """The norms in a text such as `1.0[0,2];0.5[1,3]`; `none` adds nothing. All that is wrong is said at once.
+
+    >>> [str(norm) for norm in parse_norms("1.0[0,2]; none; 0.5[1]")]
+    ['1.00[0,2]', '0.50[1,1]']
+    """
+    problems = ProblemList()
+    norms: list[ScoreNorm] = []
+    for word in (part.strip() for part in text.split(";")):
+        with problems.noting():
+            if word.lower() not in ("none", ""):
+                norm = _norm(word)
+                if norm in norms:
+                    raise ConfigError(f"score norm {word!r}: given twice")
+                norms.append(norm)
+    problems.check()
+    return tuple(norms)
+
+
+def _norm(word: str) -> ScoreNorm:
+    found = FORM.fullmatch(word)
+    try:
+        weight = float(found[1]) if found else math.nan
+    except ValueError:
+        weight = math.nan
+    if found is None or not math.isfinite(weight):
+        raise ConfigError(f"score norm {word!r}: expected weight[first,last] such as 1.0[0,2], several joined by ';'")
+    first = int(found[2])
+    last = int(found[3]) if found[3] else first
+    if first > last:
+        raise ConfigError(f"score norm {word!r}: the first neighbour, {first}, comes after the last, {last}")
+    return ScoreNorm(weight, first, last)

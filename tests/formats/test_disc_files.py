@@ -1,0 +1,144 @@
+"""Ground truth and predictions of DISC2021: real files, wrong files, and back."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from raybench.errors import DataError, ProblemList, Problems
+from raybench.formats.disc import match_tables, read_ground_truth, read_predictions, write_predictions
+from raybench.formats.names import Names
+
+ISC = Path("/work/shared/data/isc2021")
+
+
+@pytest.mark.skipif(not ISC.exists(), reason="the published list files are not on this machine")
+@pytest.mark.parametrize(
+    ("name", "pairs", "unmatched"), [("public_ground_truth.csv", 4991, 20009), ("subset_1_ground_truth.csv", 4991, 0)]
+)
+def test_the_published_lists_are_read(name, pairs, unmatched):
+    truth = read_ground_truth((ISC / name).read_bytes(), name)
+    assert (len(truth), len(truth.unmatched)) == (pairs, unmatched)
+    assert (truth.query[0].as_py(), truth.reference[0].as_py()) == ("Q00003", "R326040")
+    assert (truth.query[-1].as_py(), truth.reference[-1].as_py()) == ("Q24999", "R473589")
+
+
+@pytest.mark.parametrize(
+    "header", ["", "query_id,reference_id\n", "query,reference\n", "\ufeffquery_id,reference_id\r\n"]
+)
+def test_a_header_is_optional(header):
+    truth = read_ground_truth(f"{header}Q1,R1\nQ2,\n".encode(), "truth.csv")
+    assert (truth.query.to_pylist(), truth.reference.to_pylist(), truth.unmatched.to_pylist()) == (
+        ["Q1"],
+        ["R1"],
+        ["Q2"],
+    )
+    assert truth.line.tolist() == [2 if header else 1]
+
+
+def test_blank_lines_and_windows_line_ends_do_no_harm():
+    truth = read_ground_truth(b"Q1,R1\r\n\r\nQ2,R2\r\n", "truth.csv")
+    assert truth.line.tolist() == [1, 3]
+    assert truth.reference.to_pylist() == ["R1", "R2"]
+
+
+def test_every_problem_of_a_ground_truth_is_named_with_its_line():
+    data = b"query_id,reference_id\nQ1,R1\nQ2\nQ1,R1\n,R3\nQ4,R4\nQ4,\nQ5,R5,R6\n"
+    with pytest.raises(Problems) as raised:
+        read_ground_truth(data, "truth.csv")
+    assert raised.value.lines() == [
+        "truth.csv: line 3: 1 columns, expected 2 (query,reference)",
+        "truth.csv: line 8: 3 columns, expected 2 (query,reference)",
+        "truth.csv: line 5: no query; expected query,reference",
+        "truth.csv: lines 2 and 4: the same pair twice (Q1, R1); keep one",
+        "truth.csv: line 6: query 'Q4' has a match here and is elsewhere listed without one",
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b"query_id,reference_id\n", b"Q1,\nQ2,\n"])
+def test_a_ground_truth_without_pairs_is_an_error(data):
+    with pytest.raises(Problems, match="no pair"):
+        read_ground_truth(data, "truth.csv")
+
+
+def test_bytes_that_are_no_text_are_an_error():
+    with pytest.raises(DataError, match=r"truth.csv: no CSV file of UTF-8 text"):
+        read_ground_truth(b"Q1,\xff\xfe\n", "truth.csv")
+
+
+def test_a_ground_truth_that_names_unknown_images_is_said_once_a_line():
+    truth = read_ground_truth(b"Q1,R1\nQ2,R9\nQ7,R2\n", "truth.csv")
+    problems = ProblemList()
+    query, reference = truth.places(Names.of(["Q2", "Q1"]), Names.of(["R1", "R2"]), problems)
+    assert problems.lines == [
+        "truth.csv: line 3: query 'Q7' is not among the queries; mend the file or bring the image",
+        "truth.csv: line 2: reference 'R9' is not among the references; mend the file or bring the image",
+    ]
+    assert (query.tolist(), reference.tolist()) == ([0], [0])
+
+
+def test_many_unknown_images_are_counted():
+    lines = "".join(f"Q{row},R{row}\n" for row in range(40))
+    problems = ProblemList()
+    read_ground_truth(lines.encode(), "truth.csv").places(
+        Names.of(["Q1"]), Names.of([f"R{i}" for i in range(40)]), problems
+    )
+    assert len(problems.lines) == 11
+    assert problems.lines[-1] == "truth.csv: 39 lines name an unknown query in all, 10 are shown"
+
+
+def test_every_problem_of_predictions_is_named_with_its_line():
+    data = b"query_id,reference_id,score\nQ1,R1,0.5\nQ2,R2\nQ3,R3,x\nQ4,R4,nan\nQ1,R1,0.25\nQ5,,1\nQ1,R1,3\n"
+    with pytest.raises(Problems) as raised:
+        read_predictions(data, "p.csv")
+    assert raised.value.lines() == [
+        "p.csv: line 3: 2 columns, expected 3 (query,reference,score)",
+        "p.csv: line 4: score 'x' is no number",
+        "p.csv: line 5: score 'nan' is no number",
+        "p.csv: line 7: no reference; expected query,reference,score",
+        "p.csv: lines 2 and 6: the same prediction twice (Q1, R1); keep one",
+        "p.csv: lines 2 and 8: the same prediction twice (Q1, R1); keep one",
+    ]
+
+
+def test_more_predictions_than_allowed_are_refused():
+    data = b"Q1,R1,0.5\nQ1,R2,0.4\n"
+    assert len(read_predictions(data, "p.csv", most=2)) == 2
+    assert len(read_predictions(data, "p.csv", most=None)) == 2
+    with pytest.raises(Problems, match=r"p.csv: 2 predictions, at most 1 are taken"):
+        read_predictions(data, "p.csv", most=1)
+
+
+def test_predictions_without_a_line_are_refused():
+    with pytest.raises(Problems, match="no prediction"):
+        read_predictions(b"query_id,reference_id,score\n", "p.csv")
+
+
+def test_predictions_are_read_back_as_they_were_written():
+    score = np.array([1 / 3, -1.2345678901234567e-30, 2.0**70, 0.1])
+    query, reference = pa.array(["Q1", "Q1", "Q2", "Q3"]), pa.array(["R3", "R1", "R3", "R9"])
+    data = write_predictions(query, reference, score)
+    back = read_predictions(data, "p.csv")
+    assert data.startswith(b"query_id,reference_id,score\nQ1,R3,0.3333333333333333\n")
+    assert back.score.tolist() == score.tolist()
+    assert (back.query, back.reference) == (query, reference)
+
+
+def test_single_precision_scores_are_written_as_they_are():
+    data = write_predictions(pa.array(["Q1"]), pa.array(["R1"]), np.array([0.1], np.float32))
+    assert read_predictions(data, "p.csv").score[0] == np.float32(0.1)
+
+
+def test_tables_are_matched_by_name():
+    truth = read_ground_truth(b"Q2,R5\nQ9,\n", "truth.csv")
+    tables = match_tables(truth, read_predictions(b"Q9,R1,0.5\nQ2,R5,0.25\nQ3,R5,1\n", "p.csv"))
+    assert [tables.queries[i] for i in range(3)] == ["Q2", "Q3", "Q9"]
+    assert (tables.query.tolist(), tables.reference.tolist()) == ([2, 0, 1], [0, 1, 1])
+    assert (tables.true_query.tolist(), tables.true_reference.tolist()) == ([0], [1])
+
+
+def test_predictions_for_other_queries_are_refused():
+    truth = read_ground_truth(b"Q2,R5\n", "truth.csv")
+    with pytest.raises(DataError, match=r"none of its queries \('Q2.jpg' …\) stands in truth.csv \('Q2' …\)"):
+        match_tables(truth, read_predictions(b"Q2.jpg,R5.jpg,0.25\n", "p.csv"))
