@@ -153,6 +153,13 @@ def list_results(root: str) -> Found:
     return _listed(root, (*FLOWS, *MASKS), "a Results tree, GROUP/PAIR/flow1.flo, …")
 
 
+def note_empty_results(found: Found, keys: Sequence[str]) -> None:
+    """A pair whose folder is there without a flow or mask has a result, too, as it has for the tools: an empty one."""
+    missing = [key for key in keys if key not in found.entries]
+    there = storage.in_parallel(lambda key: storage.exists(storage.join(found.root, key)), missing)
+    found.entries.update({key: {} for key, exists in zip(missing, there, strict=True) if exists})
+
+
 def look_at_results(found: Found, keys: Sequence[str]) -> dict[str, PairFiles]:
     """Headers of these pairs' files; problems are noted in `found`, and the pairs returned are those without any."""
 

@@ -7,6 +7,7 @@ follows its other tool. T5 is the headline, the same figure as PCK with alpha = 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,13 +17,10 @@ from raybench.benchmarks.tss_pictures import gallery, write_pictures
 from raybench.benchmarks.tss_tables import FRACTIONS, Group, grouped, main_table, pair_table, state_notes
 from raybench.descriptors import DescriptorSpec
 from raybench.descriptors.flow import resolve_flow
-from raybench.digests import digest_of
 from raybench.drawing import Picture
-from raybench.engine.plan import Shard
+from raybench.engine.export import Export
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES
 from raybench.errors import ConfigError, ProblemList, Problems
-from raybench.formats.shardfile import Arrays
 from raybench.formats.tss import write_scores
 from raybench.metrics.tss import Rules
 from raybench.steps.dense_flow import DenseFlow, FlowFields, compute_flows, export_flows
@@ -80,36 +78,18 @@ class Plan:
     def _export(self, run: Run, groups: list[Group], fields: FlowFields | None, scores: PairScores) -> list[str]:
         compat_vc = self.job.options.get("compat") == "vc"
         files = [f"{group.name}/scores.csv" for group in groups]
-        run.export(ScoreFiles(tuple(groups), compat_vc), files)
+        write = partial(_score_file, tuple(groups), compat_vc)
+        run.export(Export("scores-csv", self.chosen.truth.digest, write, tuple(files)), files)
         if fields is not None:
             good = [item for item in range(len(self.chosen.truth.pairs)) if not scores.problems[item]]
             files += export_flows(run, fields, good)
         return files
 
 
-@dataclass(frozen=True)
-class ScoreFiles:
-    """The export of `scores.csv`, a group a file."""
-
-    groups: tuple[Group, ...]
-    compat_vc: bool
-
-    name = "scores-csv"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, [(group.name, group.values) for group in self.groups], self.compat_vc)
-
-    def load(self, shard: Shard) -> Group:
-        return self.groups[shard.start]
-
-    def compute(self, payload: Group) -> Arrays:
-        rows = payload.rows(KIT_NAMES if self.compat_vc else OUR_NAMES)
-        return {FILE_BYTES: np.frombuffer(write_scores(rows, KIT_DECIMALS if self.compat_vc else None), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return self.groups[shard.start].name
+def _score_file(groups: tuple[Group, ...], compat_vc: bool, number: int) -> bytes:
+    """`scores.csv` of a group: full precision, or as the C++ tool prints it."""
+    rows = groups[number].rows(KIT_NAMES if compat_vc else OUR_NAMES)
+    return write_scores(rows, KIT_DECIMALS if compat_vc else None)
 
 
 def rules_of(job: Job) -> Rules:

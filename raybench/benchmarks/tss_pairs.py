@@ -21,6 +21,7 @@ from raybench.flow_sets import (
     list_truth,
     look_at_results,
     look_at_truth,
+    note_empty_results,
 )
 
 
@@ -42,6 +43,7 @@ def choose_pairs(job: Job, problems: ProblemList) -> Chosen:
     groups = tuple(by_group(keys))
     notes, left_out = ProblemList(), ProblemList()
     if results is not None:
+        note_empty_results(results, keys)
         _note_unknown(truth, results, notes, left_out)
         keys = _with_result(keys, results, bool(job.options.get("allow_missing")), problems, notes, left_out)
     images = job.results is None or bool(job.options.get("visualize"))

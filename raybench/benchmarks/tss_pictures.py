@@ -18,11 +18,11 @@ from raybench.flow_sets import ResultSet, TruthSet, list_results, list_truth, lo
 from raybench.metrics.tss import Rules
 from raybench.steps.draw_pairs import (
     SHEETS,
-    ContactSheets,
     DrawPairs,
-    PictureFiles,
     draw_pairs,
     drawn,
+    export_contact_sheets,
+    export_pictures,
     picture_names,
 )
 from raybench.steps.score_pairs import Results
@@ -39,22 +39,23 @@ def write_pictures(
     scored = [(pair.key, states) for group in groups for pair, states in zip(group.pairs, group.states, strict=True)]
     pictures = draw_pairs(run, DrawPairs(truth, results, rules, tuple(place[key] for key, _ in scored)))
     files = [(n, name) for n, (_, states) in enumerate(scored) for name in picture_names(*states.tolist())]
-    names = [f"pictures/{scored[n][0]}/{name}" for n, name in files]
-    run.export(PictureFiles(pictures, tuple(files)), names)
-    shown = {group.name: [(pair.key, t5) for pair, t5 in zip(group.pairs, group.t5(), strict=True)] for group in groups}
-    numbers = {key: n for n, (key, _) in enumerate(scored)}
-    ranked = {
-        group: tuple((numbers[key], t5) for key, t5 in sorted(own, key=lambda pair: (pair[1], pair[0])))
-        for group, own in shown.items()
-        if own
-    }
-    run.export(ContactSheets(pictures, tuple(ranked.items())), [f"pictures/{group}.jpg" for group in ranked])
+    written = export_pictures(run, pictures, files)
+    number = {key: n for n, (key, _) in enumerate(scored)}
+    ranked = {group.name: ranked_pairs(group) for group in groups if group.pairs}
+    cells = {group: [(number[key], t5) for key, t5 in pairs] for group, pairs in ranked.items()}
+    written += export_contact_sheets(run, pictures, cells)
     gallery = [
-        Picture(title, caption, pictures.read(numbers[key], SHEETS[0]))
-        for group, own in shown.items()
-        for title, caption, key in worst_and_best(group, own)
+        Picture(title, caption, pictures.read(number[key], SHEETS[0]))
+        for group, pairs in ranked.items()
+        for title, caption, key in worst_and_best(group, pairs)
     ]
-    return [*names, *(f"pictures/{group}.jpg" for group in ranked)], gallery
+    return written, gallery
+
+
+def ranked_pairs(group: Group) -> list[tuple[str, float]]:
+    """Keys and T5 of a group's pairs, worst first."""
+    pairs = [(pair.key, t5) for pair, t5 in zip(group.pairs, group.t5(), strict=True)]
+    return sorted(pairs, key=lambda pair: (pair[1], pair[0]))
 
 
 def worst_and_best(group: str, pairs: Sequence[tuple[str, float]]) -> list[tuple[str, str, str]]:

@@ -115,8 +115,9 @@ def tss(_: str, row: Row, facts: Facts) -> str:
     if found != wanted:
         of = "all groups" if group == "All" else group
         return f"no, because it is for all {wanted} pairs of {of}; this run has {found}"
-    mirrored = "; its tool turned mirrored pairs round first" if "flipping" in row["note"] else ""
-    return f"yes: T5 of {group}, if its tool counts both directions and mirrored pairs as the kit does{mirrored}"
+    if "flipping" in row["note"]:
+        return "no, because its tool turned mirrored pairs round before matching"
+    return f"yes: T5 of {group}, if its tool counts both directions and mirrored pairs as the kit does"
 
 
 VERDICTS: dict[str, Callable[[str, Row, Facts], str]] = {

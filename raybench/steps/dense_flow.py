@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from raybench.descriptors import DescriptorSpec, moved
 from raybench.descriptors.flow import ImagePair, flows_of
 from raybench.digests import digest_of
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.stage import Mapped
 from raybench.errors import DataError
 from raybench.flow_sets import TruthSet
 from raybench.formats.flo import write_flo
@@ -140,35 +141,16 @@ def compute_flows(run: Run, stage: DenseFlow, shard_size: int | None) -> FlowFie
     return FlowFields(run.map(stage, len(pairs), size), tuple(pair.key for pair in pairs), size)
 
 
-@dataclass(frozen=True)
-class FlowFiles:
-    """The export of flows as `.flo` files, two a pair."""
-
-    fields: FlowFields
-    items: tuple[int, ...]
-
-    name = "flow-files"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.fields.digest, self.items)
-
-    def load(self, shard: Shard) -> NDArray[np.float32]:
-        flows = self.fields.result(self.items[shard.start // 2]).flows
-        assert flows is not None
-        return flows[shard.start % 2]
-
-    def compute(self, payload: NDArray[np.float32]) -> Arrays:
-        return {FILE_BYTES: np.frombuffer(write_flo(payload), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"{self.fields.keys[self.items[shard.start // 2]]}/flow{shard.start % 2 + 1}.flo"
-
-
 def export_flows(run: Run, fields: FlowFields, items: Iterable[int]) -> list[str]:
     """Write `results/GROUP/PAIR/flow1.flo` and `flow2.flo` of these pairs; their names."""
-    chosen = tuple(items)
-    names = [f"results/{fields.keys[item]}/flow{side}.flo" for item in chosen for side in (1, 2)]
-    run.export(FlowFiles(fields, chosen), names)
+    places = tuple((item, side) for item in items for side in (0, 1))
+    names = [f"results/{fields.keys[item]}/flow{side + 1}.flo" for item, side in places]
+    run.export(Export("flow-files", fields.digest, partial(_flow_file, fields, places), tuple(names)), names)
     return names
+
+
+def _flow_file(fields: FlowFields, places: tuple[tuple[int, int], ...], number: int) -> bytes:
+    item, side = places[number]
+    flows = fields.result(item).flows
+    assert flows is not None
+    return write_flo(flows[side])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from raybench.digests import digest_of
 from raybench.drawing import overview as sheets
 from raybench.drawing import panels
 from raybench.drawing.wheel import flow_colours, largest_motion
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.stage import Mapped
 from raybench.flow_sets import Pair, TruthSet
 from raybench.formats.shardfile import Arrays
 from raybench.formats.tss import write_png
@@ -155,54 +157,28 @@ def draw_pairs(run: Run, stage: DrawPairs) -> Pictures:
     return Pictures(mapped, tuple(stage.truth.pairs[item].key for item in stage.items))
 
 
-@dataclass(frozen=True)
-class PictureFiles:
-    """The export of single pictures: each file is the n-th pair's of a name."""
-
-    pictures: Pictures
-    files: tuple[tuple[int, str], ...]
-
-    name = "picture-files"
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.pictures.mapped.digest, self.files)
-
-    def load(self, shard: Shard) -> bytes:
-        return self.pictures.read(*self.files[shard.start])
-
-    def compute(self, payload: bytes) -> Arrays:
-        return {FILE_BYTES: np.frombuffer(payload, np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        place, name = self.files[shard.start]
-        return f"{self.pictures.keys[place]}/{name}"
+def export_pictures(run: Run, pictures: Pictures, files: Sequence[tuple[int, str]]) -> list[str]:
+    """Write `pictures/GROUP/PAIR/NAME` for each (n-th pair, name); their names."""
+    names = [f"pictures/{pictures.keys[place]}/{name}" for place, name in files]
+    write = partial(_picture_file, pictures, tuple(files))
+    run.export(Export("picture-files", pictures.mapped.digest, write, tuple(names)), names)
+    return names
 
 
-@dataclass(frozen=True)
-class ContactSheets:
-    """The export of contact sheets, a group a file: its pairs' places with their T5, in the order to show."""
+def _picture_file(pictures: Pictures, files: tuple[tuple[int, str], ...], number: int) -> bytes:
+    return pictures.read(*files[number])
 
-    pictures: Pictures
-    groups: tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
 
-    name = "contact-sheets"
-    on_device = False
+def export_contact_sheets(run: Run, pictures: Pictures, groups: dict[str, list[tuple[int, float]]]) -> list[str]:
+    """Write `pictures/GROUP.jpg`: the n-th pairs of each group with their T5, in the order given; their names."""
+    names = [f"pictures/{group}.jpg" for group in groups]
+    write = partial(_contact_sheet, pictures, tuple(groups.items()))
+    run.export(Export("contact-sheets", pictures.mapped.digest, write, tuple(names)), names)
+    return names
 
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.pictures.mapped.digest, self.groups)
 
-    def load(self, shard: Shard) -> tuple[str, list[tuple[str, float, bytes]]]:
-        group, shown = self.groups[shard.start]
-        cells = [(self.pictures.keys[n].split("/")[1], t5, self.pictures.read(n, SHEETS[1])) for n, t5 in shown]
-        return group, cells
-
-    def compute(self, payload: tuple[str, Sequence[tuple[str, float, bytes]]]) -> Arrays:
-        group, cells = payload
-        title = f"{group}: {len(cells)} pairs by T5 in percent (mean of both directions), worst first"
-        return {FILE_BYTES: np.frombuffer(sheets.contact_sheet(title, cells), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return self.groups[shard.start][0]
+def _contact_sheet(pictures: Pictures, groups: tuple[tuple[str, list[tuple[int, float]]], ...], number: int) -> bytes:
+    group, shown = groups[number]
+    cells = [(pictures.keys[n].split("/")[1], t5, pictures.read(n, SHEETS[1])) for n, t5 in shown]
+    title = f"{group}: {len(cells)} pairs by T5 in percent (mean of both directions), worst first"
+    return sheets.contact_sheet(title, cells)

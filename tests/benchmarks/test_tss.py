@@ -129,6 +129,24 @@ def test_absent_flows_may_be_left_out_of_the_means(raybench, tmp_path):
     assert float(found["Average"]["SegIUR"]) == pytest.approx(published["Average"]["seg"], abs=1e-9)
 
 
+def test_a_folder_without_flow_and_mask_scores_zero_as_with_the_tool(raybench, tmp_path):
+    """Nothing at all, and one file of each kind, which counts as none."""
+    shutil.copytree(DATA / "Results", tmp_path / "Results")
+    for file in (tmp_path / "Results/MINI/p01_same").iterdir():
+        file.unlink()
+    for name in ("flow2.flo", "mask1.png"):
+        (tmp_path / "Results/MINI/p02_smaller" / name).unlink()
+    said = run(raybench, tmp_path / "out", "--results", tmp_path / "Results", "--ray", "off")
+    found = scores(tmp_path / "out")
+    for name in ("p01_same_1to2", "p01_same_2to1", "p02_smaller_1to2", "p02_smaller_2to1"):
+        assert {float(found[name][column]) for column in ("SegIUR", *FIGURES)} == {0.0}
+    kept = [
+        row["T"][4] for name, row in EXPECTED["vc"].items() if name.startswith("p") and name[:3] not in ("p01", "p02")
+    ]
+    assert float(found["Average"]["T5"]) == pytest.approx(sum(kept) / 20, abs=1e-9)
+    assert "NO FLOW: 3 of 10" in said.out and "masks of 2 of 10 pairs were absent" in said.out
+
+
 def test_every_pair_says_where_its_flow_and_mask_came_from(raybench, tmp_path):
     from_results(raybench, tmp_path / "out", "--auto-flip", "--ray", "off")
     states = {row["pair"]: (row["flow"], row["mask"]) for row in rows(tmp_path / "out/tables/per_pair.csv")}

@@ -2,6 +2,7 @@
 
 import io
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -28,6 +29,16 @@ def test_a_palette_is_looked_up():
     image = Image.fromarray(np.array([[0, 1, 2]], np.uint8), mode="P")
     image.putpalette([0, 0, 0, 255, 255, 255, 128, 0, 0])
     assert tss.read_mask(encoded(image), "x").tolist() == [[0, 255, 38]]
+
+
+@pytest.mark.parametrize("colours", [3, 16, 256])
+def test_palettes_become_the_grey_of_opencv(colours):
+    rng = np.random.default_rng(colours)
+    image = Image.fromarray(rng.integers(0, colours, (40, 50)).astype(np.uint8), mode="P")
+    image.putpalette(rng.integers(0, 256, 3 * colours).tolist())
+    data = encoded(image)
+    expected = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_GRAYSCALE)
+    assert np.array_equal(tss.read_mask(data, "x"), expected)
 
 
 def test_a_mask_of_one_bit_is_black_and_white():

@@ -166,25 +166,21 @@ def _growth(folder: Path) -> Said:
 
 
 def _cores(folder: Path) -> Said:
-    """Wall seconds of the stage with one actor and with two that are up and warm."""
+    """Wall seconds of the stage with one actor and with two that are up and warm, in turns."""
     from raybench.engine.ray_core import RayExecutor, connect
 
     made = stage(folder, PAIRS[-1])
-    two = connect("local", cpus=2, gpus=0, device="cpu", observer=Silent())
-    one = RayExecutor(Silent(), 1, 0, insist_on_gpus=False, owned=False)
-    seconds = {}
+    owner = connect("local", cpus=3, gpus=0, device="cpu", observer=Silent())  # logical ones: all three actors stay up
+    one, two = (RayExecutor(Silent(), count, 0, insist_on_gpus=False, owned=False) for count in (1, 2))
     try:
-        for executor in (one, two):  # two actors hold both CPUs of this Ray: those of one end before the others start
-            turns = [_wall_seconds(folder, executor, made) for _ in range(4)][1:]  # the first starts actors
-            seconds[executor] = min(turns)
-            if executor is one:
-                one.close()
+        turns = [(_wall_seconds(folder, one, made), _wall_seconds(folder, two, made)) for _ in range(ROUNDS)][1:]
     finally:
-        two.close()
-    ratio, load = seconds[one] / seconds[two], os.getloadavg()[0]
+        for executor in (one, two, owner):
+            executor.close()
+    alone, together = min(turn[0] for turn in turns), min(turn[1] for turn in turns)
     return Said(
-        f"{PAIRS[-1]} pairs on Ray                               1 actor {seconds[one]:.2f} s, 2 actors "
-        f"{seconds[two]:.2f} s: {ratio:.2f}x on {os.cpu_count()} cores at load {load:.1f}"
+        f"{PAIRS[-1]} pairs on Ray                               1 actor {alone:.2f} s, 2 actors {together:.2f} s: "
+        f"{alone / together:.2f}x on {os.cpu_count()} cores at load {os.getloadavg()[0]:.1f}"
     )
 
 
