@@ -23,8 +23,12 @@ POINTS = ("rank", "recall", "precision", "score")
 
 
 def variant_slug(variant: Variant) -> str:
-    """A variant's name for a file: `PCAW24-L2norm-Flat_1.00-0-2_knn`."""
-    parts = (variant.codec, variant.score_norm, variant.candidates)
+    """A variant's name for a file, another for each variant.
+
+    >>> variant_slug(Variant("PCAW24,L2norm,Flat", "-1.00[0,2]", "knn"))
+    'PCAW24-L2norm-Flat_minus1.00-0-2_knn'
+    """
+    parts = (variant.codec, variant.score_norm.replace("-", "minus"), variant.candidates)
     return "_".join(re.sub(r"[^\w.]+", "-", part).strip("-") for part in parts)
 
 

@@ -20,10 +20,10 @@ FORM = re.compile(r"([^\[\]]+)\[\s*(\d+)\s*(?:,\s*(\d+)\s*)?\]")
 
 @dataclass(frozen=True)
 class ScoreNorm:
-    """`weight[first,last]`.
+    """`weight[first,last]`, printed with two decimals as published, or with as many as tell the weight.
 
-    >>> str(ScoreNorm(1.0, 0, 2))
-    '1.00[0,2]'
+    >>> str(ScoreNorm(1.0, 0, 2)), str(ScoreNorm(1.001, 0, 2))
+    ('1.00[0,2]', '1.001[0,2]')
     """
 
     weight: float
@@ -31,7 +31,8 @@ class ScoreNorm:
     last: int
 
     def __str__(self) -> str:
-        return f"{self.weight:.2f}[{self.first},{self.last}]"
+        short = f"{self.weight:.2f}"
+        return f"{short if float(short) == self.weight else self.weight}[{self.first},{self.last}]"
 
     def problem(self, training: int) -> str | None:
         """Why so many training vectors are not enough, if so."""

@@ -138,6 +138,18 @@ def test_written_predictions_read_back_to_the_same_figures(raybench, tmp_path):
     assert plain.read_bytes() == named.read_bytes()
 
 
+def test_norms_that_differ_little_or_in_sign_have_rows_and_files_of_their_own(raybench, tmp_path):
+    run(raybench, tmp_path, "--features", SMALL, "--codecs", "Flat", "--score-norm", "1.0[0,2];1.1[0,2]", *INLINE)
+    alone = rows_of(tmp_path / "disc_metrics.csv")
+    norms = ("--score-norm", "1.0[0,2];1.001[0,2];-1.0[0,2];1.1[0,2]", "--overwrite")
+    run(raybench, tmp_path, "--features", SMALL, "--codecs", "Flat", *norms, *INLINE)
+    rows = {row["score_norm"]: row for row in rows_of(tmp_path / "disc_metrics.csv")}
+    assert list(rows) == ["None", "1.00[0,2]", "1.001[0,2]", "-1.00[0,2]", "1.10[0,2]"]
+    assert [rows[row["score_norm"]] for row in alone] == alone
+    assert len(list((tmp_path / "curves").iterdir())) == 2 * len(rows)
+    assert len(list((tmp_path / "results").glob("*/predictions.csv"))) == len(rows)
+
+
 def test_curves_end_at_the_recall_of_all_found_pairs(raybench, tmp_path):
     run(raybench, tmp_path, "--features", SMALL, "--codecs", "Flat", "--score-norm", "none", *INLINE)
     curve = pyarrow.parquet.read_table(tmp_path / "curves/Flat_None_knn.parquet").to_pydict()

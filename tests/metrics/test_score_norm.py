@@ -13,6 +13,11 @@ def test_several_norms_are_read_in_their_order_and_printed_as_published():
     assert [str(norm) for norm in norms] == ["1.00[0,2]", "0.50[1,3]", "-2.00[4,4]"]
 
 
+def test_norms_that_differ_are_printed_differently():
+    norms = parse_norms("1.0[0,2];1.001[0,2];-0.001[0,2];0[0,2];1e-7[0,2]")
+    assert [str(norm) for norm in norms] == ["1.00[0,2]", "1.001[0,2]", "-0.001[0,2]", "0.00[0,2]", "1e-07[0,2]"]
+
+
 @pytest.mark.parametrize("text", ["none", "None", "", " ; none"])
 def test_none_is_no_norm(text):
     assert parse_norms(text) == ()
