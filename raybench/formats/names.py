@@ -6,6 +6,7 @@ is compared or counted later goes by places. What a name is made of is the calle
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from raybench.digests import digest_of, digest_of_bytes
+from raybench.formats.images import SUFFIXES
 
 Strings = Any  # pa.StringArray: pyarrow has no types
-
-IMAGE_SUFFIXES = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm", "pgm")
 
 
 def strings(values: Iterable[Any]) -> Strings:
@@ -37,11 +37,11 @@ def strings(values: Iterable[Any]) -> Strings:
 def stem(names: Strings) -> Strings:
     """Names without folders and image suffix, as DISC names its images.
 
-    >>> stem(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG"])).to_pylist()
-    ['T000001', 'Q00002', 'R000003']
+    >>> stem(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG", "R4.jp2"])).to_pylist()
+    ['T000001', 'Q00002', 'R000003', 'R4']
     """
     bare = pc.replace_substring_regex(names, r"^.*/", "")
-    return pc.replace_substring_regex(bare, rf"(?i)\.({'|'.join(IMAGE_SUFFIXES)})$", "")
+    return pc.replace_substring_regex(bare, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
 
 
 def path(names: Strings) -> Strings:

@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 import torch
 from conftest import GOLDEN
+from PIL import Image
 
 from raybench import storage
 from raybench.demo.copies import make_copies
@@ -183,6 +184,16 @@ def test_folders_may_be_named_one_by_one(copies, raybench, tmp_path):
     run(raybench, tmp_path / "laid", "--data", copies, "--descriptor", "thumbnail", "--codecs", "Flat", *INLINE)
     named, laid = rows_of(tmp_path / "named/disc_metrics.csv"), rows_of(tmp_path / "laid/disc_metrics.csv")
     assert named == laid[:1]
+
+
+@pytest.mark.parametrize("suffix", [".PNG", ".jp2", ".TIFF", ".webp"])
+def test_images_of_every_kind_are_known_by_their_stems(suffix, copies, raybench, tmp_path):
+    shutil.copytree(copies, tmp_path / "disc")
+    true = next(row["reference_id"] for row in rows_of(copies / "val_groundtruth_matches.csv") if row["reference_id"])
+    picture = tmp_path / f"disc/val_ref/{true}.jpg"
+    Image.open(picture).save(picture.with_suffix(suffix))
+    picture.unlink()
+    assert raybench("check", "disc2021", "--data", tmp_path / "disc", "--descriptor", "thumbnail").code == 0
 
 
 def test_a_limited_run_takes_the_first_queries_and_says_so(copies, raybench, tmp_path):
