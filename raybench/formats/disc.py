@@ -6,6 +6,7 @@ Ground truth is a line `query,reference` each, with an empty reference for a que
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from raybench.formats.names import Names, Strings
 
 MOST_PREDICTIONS = 500_000  # of a submission
 SHOWN = 10  # problems of one kind that are listed; the rest are counted
+DECODED_BYTES = 2**20  # looked at once
 COLUMNS = ("query", "reference", "score")
 
 
@@ -140,11 +142,15 @@ def match_tables(truth: GroundTruth, predictions: PredictionTable) -> MatchedTab
 
 
 def write_predictions(query: Strings, reference: Strings, score: NDArray[Any]) -> bytes:
-    """A predictions file in the order given (in ISC files by query, then falling score), scores at full precision."""
+    """A predictions file in the order given (in ISC files by query, then falling score), scores at full precision.
+
+    Names stand in quotes only where one of them has a comma, a quote or a line end.
+    """
     sink = io.BytesIO()
     sink.write(b"query_id,reference_id,score\n")
     table = pa.table({"query": query, "reference": reference, "score": score.astype(np.float64)})
-    options = pacsv.WriteOptions(include_header=False, quoting_style="none")
+    odd = any(pc.any(pc.match_substring_regex(names, '[,"\r\n]')).as_py() for names in (query, reference))
+    options = pacsv.WriteOptions(include_header=False, quoting_style="needed" if odd else "none")
     pacsv.write_csv(table, sink, options)
     return sink.getvalue()
 
@@ -153,6 +159,7 @@ def _columns(data: bytes, name: str, width: int, problems: ProblemList) -> tuple
     """The columns as text without surrounding blanks, and the line of each row; blank lines aside."""
     if not data.strip():
         return [pa.array([], pa.string())] * width, np.zeros(0, np.int64)
+    _check_text(data, name)
     skipped: list[int] = []
     wrong: list[str] = []
 
@@ -184,6 +191,17 @@ def _columns(data: bytes, name: str, width: int, problems: ProblemList) -> tuple
     lines = [f"{name}: line {line[row]}: no query; expected {','.join(COLUMNS[:width])}" for row in nameless[:SHOWN]]
     _note(problems, lines, len(nameless), f"{name}: ", "lines without a query")
     return columns, line
+
+
+def _check_text(data: bytes, name: str) -> None:
+    """Before Arrow sees the bytes: what it says of others goes to the screen, where nobody can catch it."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(data), DECODED_BYTES):
+            decoder.decode(data[start : start + DECODED_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: no CSV file of UTF-8 text ({error.reason})") from None
 
 
 def _has_header(data: bytes, width: int) -> bool:

@@ -67,6 +67,12 @@ def test_bytes_that_are_no_text_are_an_error():
         read_ground_truth(b"Q1,\xff\xfe\n", "truth.csv")
 
 
+def test_bytes_that_are_no_text_leave_nothing_on_the_screen(capfd):
+    with pytest.raises(DataError, match=r"truth.csv: no CSV file of UTF-8 text"):
+        read_ground_truth(b"Q1,R1\n\xff,\xfe,\xfd\n", "truth.csv")
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_ground_truth_that_names_unknown_images_is_said_once_a_line():
     truth = read_ground_truth(b"Q1,R1\nQ2,R9\nQ7,R2\n", "truth.csv")
     problems = ProblemList()
@@ -123,6 +129,13 @@ def test_predictions_are_read_back_as_they_were_written():
     assert data.startswith(b"query_id,reference_id,score\nQ1,R3,0.3333333333333333\n")
     assert back.score.tolist() == score.tolist()
     assert (back.query, back.reference) == (query, reference)
+
+
+def test_names_with_commas_quotes_and_other_letters_are_read_back():
+    query, reference = pa.array(["a,b", 'say "ü"']), pa.array(["é 1", "plain"])
+    text = write_predictions(query, reference, np.array([0.5, -1.0]))
+    back = read_predictions(text, "p.csv")
+    assert (back.query, back.reference, back.score.tolist()) == (query, reference, [0.5, -1.0])
 
 
 def test_single_precision_scores_are_written_as_they_are():
