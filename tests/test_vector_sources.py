@@ -165,7 +165,15 @@ def test_two_files_for_one_set_are_one_too_many(tmp_path):
     save_hdf5(tmp_path / "refs.h5", ["a"], vectors_of(1))
     problems = ProblemList()
     find_vectors(str(tmp_path), ("references", "refs"), problems)
-    assert problems.lines == [f"{tmp_path}: several files for refs (refs.h5, refs.npz); keep one"]
+    assert problems.lines == [f"{tmp_path}: several files for references (refs.h5, refs.npz); keep one"]
+
+
+def test_a_set_under_two_of_its_names_is_one_too_many(tmp_path):
+    save(tmp_path / "refs.npz", ["a"], vectors_of(1))
+    save(tmp_path / "references.npz", ["a"], vectors_of(1))
+    problems = ProblemList()
+    find_vectors(str(tmp_path), ("references", "refs"), problems)
+    assert problems.lines == [f"{tmp_path}: several files for references (references.npz, refs.npz); keep one"]
 
 
 def sscd_file(path, **changed):
@@ -220,6 +228,17 @@ def test_an_sscd_file_without_names_takes_those_of_the_data_set(tmp_path):
 def test_what_is_wrong_with_an_sscd_file_is_said(tmp_path, changed, said):
     file = sscd_file(tmp_path / "predictions.pt", **changed)
     assert scan(file, part="queries")[1] == [f"{file}: {said}"]
+
+
+def test_one_broken_file_of_three_sets_is_said_once(tmp_path):
+    file = tmp_path / "predictions.pt"
+    file.write_text("no tensors\n")
+    problems = ProblemList()
+    for part in ("queries", "references", "training"):
+        assert NamedVectors.scan(part, [str(file)], "stem", problems, part=part) is None
+    assert [line.partition(" (")[0] for line in problems.lines] == [
+        f"{file}: no file of tensors, or it holds more than those"
+    ]
 
 
 class Mischief:

@@ -144,7 +144,7 @@ class NamedVectors:
         for uri in uris:
             with problems.noting():
                 looks.append(_look(VectorFile(uri, part), names, problems))
-        if len(problems.lines) > before:
+        if len(problems.lines) > before or len(looks) < len(uris):  # the same problem is noted once for all its sets
             return None
         files = tuple(file for file, _ in looks)
         together = NORMALISERS[normalise](pa.concat_arrays([found for _, found in looks]))
@@ -220,19 +220,21 @@ def note_dimensions(sets: Iterable[NamedVectors | None], problems: ProblemList) 
 
 
 def find_vectors(root: str, stems: Sequence[str], problems: ProblemList, wanted: bool = True) -> list[str]:
-    """The file `<stem>.h5`, `.npz` …, or all files in a folder `<stem>/`, below a root, of the first stem that has any.
+    """The file `<stem>.h5`, `.npz` …, or all files in a folder `<stem>/`, below a root, by any of these stems.
 
-    Two kinds of one stem are noted, and so is a missing one if it is wanted.
+    More than one of them is noted, and so is that there is none, if it is wanted.
     """
     entries = [entry.name for entry in storage.list_files(root)]
-    for stem in stems:
-        single = [name for name in entries if name in {stem + suffix for suffix in SUFFIXES}]
-        inside = [name for name in entries if name.startswith(f"{stem}/") and name.endswith(SUFFIXES)]
-        if len(single) > 1 or (single and inside):
-            found = ", ".join([*single, *inside[:1]])
-            problems.add(f"{root}: several files for {stem} ({found}); keep one")
-        if single or inside:
-            return [storage.join(root, name) for name in single[:1] or inside]
+    single = [name for name in entries if name in {stem + suffix for stem in stems for suffix in SUFFIXES}]
+    inside = {
+        stem: [name for name in entries if name.startswith(f"{stem}/") and name.endswith(SUFFIXES)] for stem in stems
+    }
+    folders = [names for names in inside.values() if names]
+    if len(single) + len(folders) > 1:
+        found = ", ".join([*single, *(names[0] for names in folders)])
+        problems.add(f"{root}: several files for {stems[0]} ({found}); keep one")
+    if single or folders:
+        return [storage.join(root, name) for name in single[:1] or folders[0]]
     if wanted:
         expected = " or ".join(f"{stem}{SUFFIXES[0]}" for stem in stems)
         others = f"; there are {', '.join(entries[:SHOWN])}" if entries else "; the folder is empty or missing"
