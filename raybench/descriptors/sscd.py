@@ -5,8 +5,6 @@ A file must hold exactly the weights of the backbone that was named; where it ho
 
 from __future__ import annotations
 
-import pickle
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 from raybench.descriptors.image_networks import ImageNetwork
@@ -69,7 +67,7 @@ def read_state(path: str) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected a weight file") from None
-    except (RuntimeError, ValueError, EOFError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile) as cause:
+    except Exception as cause:  # unpickling raises whatever the bytes make it raise
         raise DataError(
             f"{path}: can't be read as weights ({reason_of(cause)}); expected what torch.save(state_dict) "
             "writes; a TorchScript model is torchscript:URI"

@@ -119,7 +119,7 @@ class Malicious:
         return print, ("executed",)
 
 
-@pytest.mark.parametrize("content", [b"", b"no weights", pickle.dumps({"a": 1})])
+@pytest.mark.parametrize("content", [b"", b"no weights", b"query_id,reference_id\nQ00000,\n", pickle.dumps({"a": 1})])
 def test_a_file_that_holds_no_weights_is_a_data_error(content, tmp_path):
     (tmp_path / "w.pt").write_bytes(content)
     with pytest.raises(DataError, match=r"w\.pt: can't be read as weights"):
