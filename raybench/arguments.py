@@ -99,7 +99,7 @@ def common_options(out_required: bool) -> list[click.Option]:
         make(["--cpus"], type=POSITIVE, help="CPU workers [default: all there are]"),
         make(["--shard-size"], type=POSITIVE, help="items a shard [default: by stage]; never changes a figure"),
         make(["--batch-size"], type=POSITIVE, help="patches or images a descriptor sees at once"),
-        make(["--seed"], type=int, default=0, show_default=True),
+        make(["--seed"], type=click.IntRange(min=0), default=0, show_default=True),
         make(["--limit"], type=POSITIVE, help="a quick try on the first N items; the table says so"),
         make(["--progress"], type=click.Choice(["auto", "bar", "json", "none"]), default="auto", show_default=True),
         make(["--verify-inputs"], is_flag=True, help="digest images by content, not by size and time"),

@@ -191,7 +191,7 @@ def _shown(uri: str) -> Shown:
 @click.option(
     "--pool-sequences", type=POSITIVE, default=Sizes.pool_sequences, show_default=True, help="hbench: of a pool"
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 def tasks(protocol: str, data: str | None, features: str | None, out: str, seed: int, **sizes: int) -> None:
     """Make task files for patch data of your own: .benchmark sets (hbench) or split CSVs (hpatches)."""
     if (data is None) == (features is None):

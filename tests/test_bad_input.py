@@ -136,6 +136,10 @@ def test_an_unknown_option_suggests_the_nearest(run):
     only_line(run("--shard-sise", "7"), "--shard-sise", "--shard-size")
 
 
+def test_a_seed_below_zero_is_refused(run):
+    only_line(run("--seed", "-1"), "--seed", "-1")
+
+
 def test_an_unknown_descriptor_lists_them(run, data):
     only_line(run("--data", data / "hpatches", "--descriptor", "sifd"), "sifd", "did you mean sift?", "meanstd", "orb")
 
