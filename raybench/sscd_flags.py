@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Sequence
 
 from raybench.descriptors.model_files import kind_of_model
+from raybench.errors import InputError
 
 RENAMED = {
     "disc_path": "data",
@@ -74,7 +75,10 @@ def _renamed(known: argparse.Namespace, others: list[str]) -> list[str]:
     model = values.pop("model_state", None)
     kind = None
     if model is not None:
-        kind, uri = kind_of_model(model)
+        try:
+            kind, uri = kind_of_model(model)
+        except InputError:  # `raybench run` says what is wrong with it, beside all else
+            kind, uri = "sscd", model
         values["descriptor"] = f"{kind}:{uri}"
     if kind != "sscd":
         for key in MODEL:

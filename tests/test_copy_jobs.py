@@ -51,6 +51,13 @@ def disc_flags(copies, model, out):
     ]
 
 
+@pytest.mark.parametrize("model", ["s3://key:secret@bucket/model.pt", "no/such/model.pt"])
+def test_a_model_that_cannot_be_had_is_one_line_and_shows_no_secret(model, copies, raybench, tmp_path):
+    said = raybench("run", *disc_arguments([*map(str, disc_flags(copies, model, tmp_path)), "--ray=off"]))
+    assert (said.code, len(said.errors)) == (2, 1)
+    assert "secret" not in said.err
+
+
 def test_weights_and_torchscript_give_one_table_which_a_plain_script_gives_too(copies, models, raybench, tmp_path):
     for number, model in enumerate(models):
         given = disc_arguments([*map(str, disc_flags(copies, model, tmp_path / str(number))), "--ray=off"])
