@@ -239,7 +239,7 @@ def _skip_notes(images: int, queries: int) -> Iterable[str]:
 
 def prepare(job: Job) -> Plan:
     """Find and check everything that the job rests on; raises all problems together."""
-    image_sets.check_inputs(job, results=False)
+    image_sets.check_inputs(job, OPTIONS, results=False)
     problems = ProblemList()
     descriptor, layout, k = None, None, K
     with problems.noting():

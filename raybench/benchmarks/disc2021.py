@@ -177,7 +177,7 @@ class Plan:
 
 def prepare(job: Job) -> Plan | ScoredPlan:
     """Read and check every file that the job rests on; raises all problems together."""
-    image_sets.check_inputs(job, results=True)
+    image_sets.check_inputs(job, OPTIONS, results=True)
     return _prepare_predictions(job) if job.results else _prepare_sets(job)
 
 

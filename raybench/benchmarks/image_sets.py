@@ -44,6 +44,12 @@ OPTIONS = (
 )
 
 
+# What the other ways in have no use for. Options that published commands always give (--size …) are let pass.
+OF_PICTURES = ("queries", "references", "training", "distractors", "exif_rotate", "dtype")
+OF_SEARCH = ("codecs", "score_norm", "k", "global_candidates", "export_descriptors")
+IDLE = {"--features": OF_PICTURES, "--results": OF_PICTURES + OF_SEARCH}
+
+
 @dataclass(frozen=True)
 class ImageSet:
     """Images of one role with their names in order of place; `chosen` are the places that `--limit` leaves."""
@@ -82,8 +88,8 @@ class Vectors:
     skipped: NDArray[np.int64]
 
 
-def check_inputs(job: Job, results: bool) -> None:
-    """One of the ways in, with what it needs."""
+def check_inputs(job: Job, options: Iterable[Option], results: bool) -> None:
+    """One of the ways in, with what it needs and without what would do nothing there."""
     ways = {"--descriptor": job.descriptor, "--features": job.features}
     if results:
         ways["--results"] = job.results
@@ -92,6 +98,16 @@ def check_inputs(job: Job, results: bool) -> None:
         raise ConfigError(f"{job.benchmark}: give one of {', '.join(ways)}; got {', '.join(given) or 'none of them'}")
     if job.descriptor is None and job.descriptor_args:
         raise ConfigError(f"{job.benchmark}: --descriptor-args goes with --descriptor")
+    idle = [option for option in options if option.key in IDLE.get(given[0], ()) and _is_asked(job, option)]
+    names = [f"--{option.name}" for option in idle]
+    if given[0] == "--results" and job.limit is not None:
+        names.append("--limit")
+    if names:
+        raise ConfigError(f"{job.benchmark}: {', '.join(names)}: would do nothing with {given[0]}; leave it out")
+
+
+def _is_asked(job: Job, option: Option) -> bool:
+    return job.options.get(option.key) not in (None, False, option.default)
 
 
 def preprocessing(job: Job) -> Preprocess:

@@ -170,6 +170,12 @@ def test_all_problems_are_listed_at_once(copies, raybench, tmp_path):
         assert sum(words in line for line in said.errors) == 1, (words, said.errors)
 
 
+def test_distractors_beside_vectors_are_refused_and_not_left_out_silently(raybench):
+    said = raybench("check", "copydays", "--features", CASE / "data", "--distractors", "folder")
+    assert said.code == 2
+    assert said.errors == ["copydays: --distractors: would do nothing with --features; leave it out"]
+
+
 def test_one_way_in_must_be_given(raybench):
     said = raybench("check", "copydays", "--data", DATA)
     assert said.code == 2

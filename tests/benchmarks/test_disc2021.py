@@ -297,6 +297,19 @@ def test_a_wrong_option_is_one_clear_line(option, words, vectors, raybench):
     assert words in error
 
 
+@pytest.mark.parametrize(
+    ("way", "idle"),
+    [
+        ("--features", ("--queries", "x", "--training", "x", "--exif-rotate")),
+        ("--results", ("--codecs", "Flat", "--score-norm", "none", "--k", "3", "--limit", "5")),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(way, idle, vectors, raybench):
+    (error,) = checked(raybench, way, vectors, *idle)
+    assert f"would do nothing with {way}" in error
+    assert all(option in error for option in idle if option.startswith("--"))
+
+
 def test_training_smaller_than_the_codec_needs_is_refused(vectors, raybench):
     arrays = np.load(vectors / "train.npz")
     np.savez(vectors / "train.npz", names=arrays["names"][:10], embeddings=arrays["embeddings"][:10])
