@@ -24,7 +24,7 @@ from raybench.drawing import Picture
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
 from raybench.engine.stage import Mapped
-from raybench.errors import ProblemList
+from raybench.errors import DataError, ProblemList
 from raybench.formats.copydays import BLOCKS, STRONG, CopydaysLayout
 from raybench.formats.names import strings
 from raybench.formats.shardfile import Arrays
@@ -112,7 +112,7 @@ class Plan:
 
     def execute(self, run: Run) -> Outcome:
         """From images or vectors to the tables, in one line of steps."""
-        found = {images.what: image_sets.described(run, self.job, self.descriptor, images) for images in self.sets.all}
+        found = image_sets.described(run, self.job, self.descriptor, self.sets.all)
         vectors = {what: one.vectors for what, one in found.items()}
         queries, truth, skipped = self._readable(found[BLOCKS_ROLE].skipped)
         codecs = self.codecs or self._default_codecs(run, vectors)
@@ -193,6 +193,8 @@ class Plan:
         lost_originals = np.flatnonzero(np.isin(layout.originals, skipped))
         good = ~np.isin(layout.true_query, skipped) & ~np.isin(layout.true_original, lost_originals)
         truth = TruePairs.of(layout.true_query[good], layout.true_original[good])
+        if not len(truth):
+            raise DataError(f"{self.job.data}: no copy can be read whose original can; mend the images")
         queries = {block: np.intersect1d(places, truth.query) for block, places in layout.blocks.items()}
         lost = sum(len(places) for places in layout.blocks.values()) - sum(len(places) for places in queries.values())
         return queries, truth, lost

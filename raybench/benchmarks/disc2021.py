@@ -107,9 +107,7 @@ class Plan:
 
     def execute(self, run: Run) -> Outcome:
         """From images or vectors to the tables, in one line of steps."""
-        described = {
-            images.what: image_sets.described(run, self.job, self.descriptor, images) for images in self.sets.all
-        }
+        described = image_sets.described(run, self.job, self.descriptor, self.sets.all)
         skipped = [
             f"{images.what}: {images.names[place]}: can't be read"
             for images in self.sets.all
@@ -228,7 +226,7 @@ def _prepare_sets(job: Job) -> Plan:
         norms = ()
         notes.append("No training set: codecs and score normalisation that need one are left out.")
     if job.limit is not None:
-        sets = sets.limited(job.limit)
+        sets = sets.limited(job.limit, training=max((norm.last + 1 for norm in norms), default=0))
         notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")
     inputs = {"ground truth": digest, **image_sets.digests(sets.all, descriptor)}
     return Plan(job, inputs, sets, descriptor, k, codecs, norms, tuple(notes))

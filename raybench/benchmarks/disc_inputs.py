@@ -43,18 +43,18 @@ class DiscSets:
         found = (self.queries, self.references, self.training)
         return tuple(images for images in found if images is not None)
 
-    def limited(self, limit: int) -> DiscSets:
-        """The first queries, their true references and the first others, the first training images."""
+    def limited(self, limit: int, training: int) -> DiscSets:
+        """The first queries, their true references and the first others, and of training at least so many."""
         mine = self.truth.query < limit
         query, reference = self.truth.query[mine], self.truth.reference[mine]
         first = np.arange(min(limit, len(self.references)))
         kept = np.union1d(reference, first)
-        training = self.training
+        others = self.training
         return replace(
             self,
             queries=self.queries.limited(np.arange(min(limit, len(self.queries)))),
             references=self.references.limited(kept),
-            training=training and training.limited(np.arange(min(limit, len(training)))),
+            training=others and others.limited(np.arange(min(max(limit, training), len(others)))),
             truth=TruePairs.of(query, np.searchsorted(kept, reference)),
         )
 

@@ -15,13 +15,14 @@ from raybench import storage
 from raybench.benchmarks.job import Job, Option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.engine.run import Run
-from raybench.errors import ConfigError, DataError, InputError, ProblemList
+from raybench.errors import ConfigError, DataError, InputError, ProblemList, Problems
 from raybench.formats.images import Preprocess
 from raybench.formats.names import NORMALISERS, Names, strings
 from raybench.image_folders import ImageFolder, double_stems, list_images
 from raybench.steps.codec import codec_problems, trains
 from raybench.steps.describe import describe_images
 from raybench.steps.export_set import descriptor_file, export_sets, submission_file
+from raybench.steps.image_sizes import ImageSizes, Sizes, read_sizes
 from raybench.steps.read_set import read_set
 from raybench.steps.take_rows import take_rows
 from raybench.steps.vector_set import VectorSet
@@ -197,15 +198,41 @@ def note_other_dimensions(sets: Iterable[ImageSet | None], problems: ProblemList
     note_dimensions([source for source in sources if isinstance(source, NamedVectors)], problems)
 
 
-def described(run: Run, job: Job, descriptor: ImageSpec | None, images: ImageSet) -> Vectors:
-    """The set's vectors, computed or read."""
+def described(run: Run, job: Job, descriptor: ImageSpec | None, sets: Sequence[ImageSet]) -> dict[str, Vectors]:
+    """The sets' vectors, computed or read. Broken headers of any set's pictures are said together, before that."""
+    folders = {images.what: _folder(images, job) for images in sets}
+    rotate = bool(job.options.get("exif_rotate"))
+    sizes = {what: read_sizes(run, ImageSizes(one, rotate)) for what, one in folders.items() if one is not None}
+    broken = [line for _, unreadable in sizes.values() for line in unreadable.values()]
+    if broken and not job.skip_bad_input:
+        raise Problems(broken)
+    return {
+        images.what: _described(run, job, descriptor, images, folders[images.what], sizes.get(images.what))
+        for images in sets
+    }
+
+
+def _folder(images: ImageSet, job: Job) -> ImageFolder | None:
+    """The folder of just the set's pictures."""
+    if isinstance(images.source, NamedVectors):
+        return None
+    return images.source if images.chosen is None else _part(images.source, images.chosen, job)
+
+
+def _described(
+    run: Run,
+    job: Job,
+    descriptor: ImageSpec | None,
+    images: ImageSet,
+    folder: ImageFolder | None,
+    sizes: Sizes | None,
+) -> Vectors:
     if isinstance(images.source, NamedVectors):
         vectors = read_set(run, images.source, images.what, job.shard_size)
         if images.chosen is not None:
             vectors = take_rows(run, vectors, images.chosen, images.what)
         return Vectors(vectors, np.zeros(0, np.int64))
-    assert descriptor is not None
-    folder = images.source if images.chosen is None else _part(images.source, images.chosen, job)
+    assert descriptor is not None and folder is not None
     asked_for_gpu = job.device == "gpu" or job.gpus is not None
     device = "gpu" if run.gpus and (descriptor.uses_gpu or asked_for_gpu) else "cpu"
     vectors, skipped = describe_images(
@@ -218,6 +245,7 @@ def described(run: Run, job: Job, descriptor: ImageSpec | None, images: ImageSet
         shard_size=job.shard_size,
         skip=job.skip_bad_input,
         exif_rotate=bool(job.options.get("exif_rotate")),
+        sizes=sizes,
     )
     place = {key: number for number, key in enumerate(folder.keys)}
     return Vectors(vectors, np.array([place[key] for key in skipped], np.int64))

@@ -30,7 +30,7 @@ from raybench.formats.images import decode
 from raybench.formats.shardfile import Arrays
 from raybench.image_folders import ImageFolder
 from raybench.steps.described import broken_rows, checked_rows
-from raybench.steps.image_sizes import ImageSizes, read_sizes
+from raybench.steps.image_sizes import ImageSizes, Sizes, read_sizes
 from raybench.steps.vector_set import VectorSet, vector_arrays
 
 IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
@@ -190,19 +190,20 @@ def describe_images(
     shard_size: int | None = None,
     skip: bool = False,
     exif_rotate: bool = False,
+    sizes: Sizes | None = None,
 ) -> tuple[VectorSet, tuple[str, ...]]:
     """The vectors of a folder's pictures, and the names of those that can't be decoded (with `skip`; else an error).
 
-    `device` is `gpu` or `cpu`; `what` the pictures are (queries …) goes into messages.
+    `device` is `gpu` or `cpu`; `what` the pictures are (queries …) goes into messages; `sizes` where they are read.
     """
     if device == "cpu" and descriptor.dtype != "float32":
         raise ConfigError(f"--dtype {descriptor.dtype}: needs a GPU; give --dtype float32 on CPUs")
-    sizes, unreadable = read_sizes(run, ImageSizes(folder, exif_rotate))
+    pixels, unreadable = sizes or read_sizes(run, ImageSizes(folder, exif_rotate))
     if unreadable and not skip:
         raise Problems(unreadable.values())
     if len(unreadable) == len(folder):
         raise DataError(f"{folder.root}: none of its {len(folder)} images can be decoded")
-    order, prepared_bytes = shape_order(descriptor, sizes, unreadable)
+    order, prepared_bytes = shape_order(descriptor, pixels, unreadable)
     stage = DescribeImages(folder, descriptor, order, device, batch_size, skip, exif_rotate)
     mapped = run.map(stage, len(order), shard_size or default_shard_size(len(order), prepared_bytes))
     late = _survey(run, mapped, stage)

@@ -25,6 +25,8 @@ FILES_AT_ONCE = 256
 # Most headers end before the first, some (a large profile or preview comes first) before the second; None is the whole.
 HEADER_BYTES = (16 * 2**10, 256 * 2**10, None)
 
+Sizes = tuple[NDArray[np.int64], dict[int, str]]  # width and height of each picture; what is wrong with some, by place
+
 
 @dataclass(frozen=True)
 class ImageSizes:
@@ -79,7 +81,7 @@ class ImageSizes:
             return error
 
 
-def read_sizes(run: Run, stage: ImageSizes) -> tuple[NDArray[np.int64], dict[int, str]]:
+def read_sizes(run: Run, stage: ImageSizes) -> Sizes:
     """Width and height of each picture, (n, 2), zeros where there are none; and what is wrong with those, by place."""
     mapped = run.map(stage, len(stage.folder), FILES_PER_SHARD)
     broken: dict[int, str] = {}

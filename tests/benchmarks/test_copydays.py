@@ -145,6 +145,16 @@ def pictures(copies):
     )
 
 
+def test_originals_of_which_none_can_be_read_are_an_error_even_where_bad_input_is_skipped(copies, raybench, tmp_path):
+    shutil.copytree(copies / "copydays", tmp_path / "copydays")
+    for picture in (tmp_path / "copydays/original").iterdir():
+        picture.write_bytes(b"no image")
+    given = ("--data", tmp_path / "copydays", "--descriptor", "thumbnail", "--on-bad-input", "skip")
+    said = raybench("run", "copydays", *given, "--out", tmp_path / "out", *INLINE)
+    assert (said.code, len(said.errors)) == (2, 1)
+    assert "original" in said.errors[0]
+
+
 def test_a_block_of_another_size_is_named(copies, raybench, tmp_path):
     data = tmp_path / "copydays"
     shutil.copytree(copies / "copydays", data)

@@ -204,6 +204,12 @@ def test_a_limited_run_takes_the_first_queries_and_says_so(copies, raybench, tmp
     assert len(predicted) == 12
 
 
+def test_a_run_limited_to_one_query_keeps_the_training_images_that_norms_need(raybench, tmp_path):
+    said = run(raybench, tmp_path, "--features", SMALL, "--limit", "1", "--codecs", "Flat", *INLINE)
+    assert [row["uAP"] for row in rows_of(tmp_path / "disc_metrics.csv")] == ["1.0", "1.0"]
+    assert "LIMITED: the first 1 queries" in said.out
+
+
 def test_training_images_that_are_references_too_are_counted(copies, raybench, tmp_path):
     data = tmp_path / "disc"
     shutil.copytree(copies, data)
@@ -213,6 +219,18 @@ def test_training_images_that_are_references_too_are_counted(copies, raybench, t
     said = run(raybench, tmp_path / "out", "--data", data, "--descriptor", "thumbnail", "--codecs", "Flat", *INLINE)
     assert "LEAKAGE: 2 names stand in training and in references (R000003, R000007)" in said.out
     assert "LEAKAGE: 3 references have a descriptor that a training image has, too" in said.out
+
+
+def test_broken_images_of_all_sets_are_said_at_once_and_nothing_is_described(copies, raybench, tmp_path):
+    shutil.copytree(copies, tmp_path / "disc")
+    broken = ["val_query/Q00002.jpg", "val_ref/R000003.jpg", "training/T000004.jpg"]
+    for name in broken:
+        (tmp_path / "disc" / name).write_bytes(b"no image")
+    given = ("--data", tmp_path / "disc", "--descriptor", "thumbnail", "--out", tmp_path / "out")
+    said = raybench("run", "disc2021", *given, *INLINE)
+    assert said.code == 2
+    assert [name for name, line in zip(broken, said.errors, strict=True) if name in line] == broken
+    assert not list((tmp_path / "out").glob("receipts/*describe*"))
 
 
 def test_a_skipped_image_is_counted_with_its_true_pairs(copies, raybench, tmp_path):
