@@ -19,7 +19,7 @@ from raybench.formats.images import SUFFIXES
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """Pictures below `root`; keys are relative names in name order."""
+    """Pictures below `root`; keys are relative names, in name order unless they were arranged otherwise."""
 
     root: str
     keys: tuple[str, ...]
@@ -50,6 +50,11 @@ class ImageFolder:
             stamps = [entry.stamp for entry in chosen]
         identity = [(entry.name, entry.size_bytes, stamp) for entry, stamp in zip(chosen, stamps, strict=True)]
         return cls(root, tuple(entry.name for entry in chosen), digest_of("images", identity))
+
+    def arranged(self, keys: Sequence[str]) -> ImageFolder:
+        """The same pictures with their places in this order of keys."""
+        given = tuple(keys)
+        return self if given == self.keys else ImageFolder(self.root, given, digest_of("arranged", self.digest, given))
 
     def __len__(self) -> int:
         return len(self.keys)

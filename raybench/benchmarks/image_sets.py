@@ -17,7 +17,7 @@ from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, Problems
 from raybench.formats.images import Preprocess
-from raybench.formats.names import NORMALISERS, Names, strings
+from raybench.formats.names import NORMALISERS, Names, name_order, strings
 from raybench.image_folders import ImageFolder, double_stems, list_images
 from raybench.steps.codec import codec_problems, trains
 from raybench.steps.describe import describe_images
@@ -181,7 +181,10 @@ def pictures(what: str, root: str, job: Job, problems: ProblemList, named_by: st
     if named_by == "stem":
         for line in double_stems(folder.keys):
             problems.add(f"{root}: {line}; keep one")
-    return ImageSet(what, Names(NORMALISERS[named_by](strings(folder.keys))), folder)
+    names = NORMALISERS[named_by](strings(folder.keys))
+    order = name_order(names)[0]  # of stems, which is not that of files: `a` stands before `a-b`, `a.jpg` behind it
+    ordered = folder.arranged([folder.keys[place] for place in order.tolist()])
+    return ImageSet(what, Names(names.take(order)), ordered)
 
 
 def vectors_on_disk(
@@ -266,9 +269,9 @@ def exported(run: Run, job: Job, sets: Iterable[ImageSet], vectors: dict[str, Ve
 
 
 def _part(folder: ImageFolder, places: NDArray[np.int64], job: Job) -> ImageFolder:
-    wanted = {folder.keys[place] for place in places.tolist()}
-    entries = [entry for entry in list_images(folder.root, recursive=True) if entry.name in wanted]
-    return ImageFolder.of(folder.root, entries, job.verify_inputs)
+    wanted = [folder.keys[place] for place in places.tolist()]
+    there = {entry.name: entry for entry in list_images(folder.root, recursive=True)}
+    return ImageFolder.of(folder.root, [there[key] for key in wanted], job.verify_inputs).arranged(wanted)
 
 
 def digests(sets: Iterable[ImageSet | None], descriptor: ImageSpec | None) -> dict[str, str]:

@@ -341,6 +341,22 @@ def test_a_missing_truth_is_said(vectors, raybench):
     assert "--ground-truth" in error
 
 
+def test_equal_images_are_ordered_by_name_from_pictures_and_from_their_vectors_alike(copies, raybench, tmp_path):
+    picture = next((copies / "val_ref").iterdir())
+    for name in ("val_query/Q1.jpg", "val_ref/R1.jpg", "val_ref/R1-x.jpg", "val_ref/a/R9.jpg", "val_ref/b/R0.jpg"):
+        (tmp_path / "disc" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(picture, tmp_path / "disc" / name)
+    truth = tmp_path / "disc/val_groundtruth_matches.csv"
+    truth.write_text("Q1,R0\n")
+    given = ("--k", "1", "--codecs", "Flat", *INLINE)
+    pictures = ("--data", tmp_path / "disc", "--descriptor", "thumbnail", "--export-descriptors")
+    vectors = ("--features", tmp_path / "a/results", "--ground-truth", truth)
+    for out, way in (("a", pictures), ("b", vectors), ("c", (*pictures, "--limit", "9"))):
+        run(raybench, tmp_path / out, *way, *given)
+        assert rows_of(tmp_path / out / "results/predictions.csv")[0]["reference_id"] == "R0"
+        assert rows_of(tmp_path / out / "disc_metrics.csv")[0]["uAP"] == "1.0"
+
+
 def test_exported_descriptors_are_a_submission_and_read_back_as_features(copies, raybench, tmp_path):
     codecs = ("--codecs", "Flat;PCAW16,L2norm,Flat")
     given = ("--data", copies, "--descriptor", "thumbnail", *codecs, "--export-descriptors", *INLINE)
