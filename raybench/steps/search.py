@@ -134,7 +134,10 @@ def margin(k: int) -> int:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search left: `nearest` is one shard, a TopK of `width` references a query, of which k are asked for."""
+    """What a search left: `nearest` is one shard, a TopK of `width` references a query, of which k are asked for.
+
+    There are fewer than k where the search had fewer references.
+    """
 
     queries: SetRows
     references: SetRows
@@ -168,7 +171,8 @@ def search_sets(
     for rows in (asked, among):
         if not len(rows):
             raise DataError(f"{rows.what}: no vectors; a search needs at least one")
-    width = GLOBAL_FACTOR * k if global_candidates else k
+    # With one place to spare a list that holds all references ends open, by which global_pairs knows it is whole.
+    width = min(GLOBAL_FACTOR * k, len(among) + 1) if global_candidates else min(k, len(among))
     on_device = device == "gpu"
     if on_device and width + margin(width) > MOST_ON_GPU:
         run.say(f"search of {width:,} neighbours: FAISS finds at most {MOST_ON_GPU:,} on a GPU, so it runs on CPUs")

@@ -11,7 +11,7 @@ from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import DataError
 from raybench.metrics.exact_search import row_distances
-from raybench.steps.candidates import nearest_pairs
+from raybench.steps.candidates import global_pairs, nearest_pairs
 from raybench.steps.search import Tiles, search_sets
 
 
@@ -47,6 +47,20 @@ def test_the_nearest_of_each_query_are_those_of_brute_force(tmp_path, metric, wh
         run, vector_set(run, "queries", queries), vector_set(run, "references", references), 7, metric, device="cpu"
     )
     assert triples(run.read(nearest_pairs(run, found), 0)) == brute_force(queries, references, 7, metric)
+
+
+@pytest.mark.parametrize("global_candidates", [False, True])
+def test_more_neighbours_than_there_are_cost_no_more_than_all(tmp_path, global_candidates):
+    run = inline_run(tmp_path)
+    queries, references = descriptors(5), descriptors(30, seed=1)
+    sets = vector_set(run, "queries", queries), vector_set(run, "references", references)
+    found = search_sets(run, *sets, 10**9, "L2", device="cpu", global_candidates=global_candidates)
+    everything = brute_force(queries, references, 30, "L2")
+    assert triples(run.read(nearest_pairs(run, found), 0)) == everything
+    if global_candidates:
+        pairs = triples(run.read(global_pairs(run, found), 0))
+        assert sorted(pairs) == sorted(everything)
+        assert "pairs-above" not in {record.name for record in run.records}
 
 
 @pytest.mark.parametrize("metric", ["L2", "ip"])
