@@ -35,7 +35,7 @@ from raybench.metrics.partials import TopK
 from raybench.steps.codec import FailedCodec, default_codecs, project_sets, trains
 from raybench.steps.search import search_sets
 from raybench.steps.take_rows import take_rows
-from raybench.steps.vector_facts import are_normalised, vector_facts
+from raybench.steps.vector_facts import VectorFacts, are_normalised, leakage_notes, vector_facts
 from raybench.steps.vector_set import VectorSet
 from raybench.table import Cell, Table
 from raybench.vector_sources import find_vectors
@@ -115,7 +115,8 @@ class Plan:
         found = image_sets.described(run, self.job, self.descriptor, self.sets.all)
         vectors = {what: one.vectors for what, one in found.items()}
         queries, truth, skipped = self._readable(found[BLOCKS_ROLE].skipped)
-        codecs = self.codecs or self._default_codecs(run, vectors)
+        facts = {what: vector_facts(run, one) for what, one in vectors.items()}
+        codecs = self.codecs or _default_codecs(facts)
         rows: list[tuple[Cell, ...]] = []
         blocks: list[tuple[Cell, ...]] = []
         failed: list[str] = []
@@ -139,7 +140,8 @@ class Plan:
             for one in self.sets.all
             for place in found[one.what].skipped.tolist()
         ]
-        notes = (*NOTES, *self.notes, *failed, *_skip_notes(len(lost), skipped))
+        leaks = leakage_notes(run, facts)
+        notes = (*NOTES, *self.notes, *leaks, *failed, *_skip_notes(len(lost), skipped))
         columns = (*COLUMNS, *(("metadata",) if self._metadata else ()))
         return Outcome(
             Table("copydays_metrics", columns, tuple(rows), FRACTIONS, notes),
@@ -168,11 +170,6 @@ class Plan:
     def _metadata(self) -> tuple[str, ...]:
         metadata = self.job.options.get("metadata")
         return () if metadata is None else (metadata,)
-
-    def _default_codecs(self, run: Run, vectors: dict[str, VectorSet]) -> tuple[str, ...]:
-        facts = [vector_facts(run, one) for one in vectors.values()]
-        known = default_codecs(facts[0].dimension, are_normalised(facts))
-        return tuple(codec for codec in known if "training" in vectors or not trains(codec))
 
     def _nearest(self, run: Run, codec: str, vectors: dict[str, VectorSet]) -> Mapped | FailedCodec:
         """The nearest of every image among originals, then distractors."""
@@ -232,6 +229,11 @@ class ScoreBlocks:
 
     def keys(self, shard: Shard) -> str:
         return "results of all blocks"
+
+
+def _default_codecs(facts: dict[str, VectorFacts]) -> tuple[str, ...]:
+    known = default_codecs(facts[BLOCKS_ROLE].dimension, are_normalised(list(facts.values())))
+    return tuple(codec for codec in known if "training" in facts or not trains(codec))
 
 
 def _skip_notes(images: int, queries: int) -> Iterable[str]:

@@ -6,7 +6,6 @@ serves every normalisation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raybench.benchmarks.copy_scores import Variant
@@ -18,7 +17,7 @@ from raybench.steps.candidates import global_pairs, nearest_pairs
 from raybench.steps.codec import FailedCodec, default_codecs, project_sets, trains
 from raybench.steps.score_norm import query_biases
 from raybench.steps.search import search_sets
-from raybench.steps.vector_facts import VectorFacts, are_normalised, shared_count, vector_facts
+from raybench.steps.vector_facts import are_normalised, leakage_notes, vector_facts
 from raybench.steps.vector_set import VectorSet
 
 KINDS = ("knn", "global")
@@ -60,15 +59,7 @@ def find_candidates(
         if key in found
         for kind, mapped in zip(KINDS, found[key], strict=True)
     }
-    return Candidates(order, pairs, failed, tuple(_leakage_notes(run, facts)))
-
-
-def _leakage_notes(run: Run, facts: dict[str, VectorFacts]) -> Iterator[str]:
-    """Descriptors of queries and references that training images have, exactly."""
-    for role in ("queries", "references") if "training" in facts else ():
-        shared = shared_count(run, facts[role], facts["training"])
-        if shared:
-            yield f"LEAKAGE: {shared:,} {role} have a descriptor that a training image has, too."
+    return Candidates(order, pairs, failed, tuple(leakage_notes(run, facts)))
 
 
 def _by_norm(

@@ -5,7 +5,7 @@ A row is known by a digest of 16 bytes, so sets are compared without ever being 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,6 +148,14 @@ def shared_count(run: Run, facts: VectorFacts, among: VectorFacts) -> int:
     """How many of the vectors stand, exactly equal, among the others: with training vectors, a leak."""
     found = run.read(run.map(SharedRows(facts.rows, among.rows), 1, 1), 0)
     return int(found["count"][0])
+
+
+def leakage_notes(run: Run, facts: Mapping[str, VectorFacts]) -> Iterator[str]:
+    """A line for each set, by its role, in which descriptors of training images stand, exactly."""
+    for role, one in facts.items():
+        shared = shared_count(run, one, facts["training"]) if "training" in facts and role != "training" else 0
+        if shared:
+            yield f"LEAKAGE: {shared:,} {role} have a descriptor that a training image has, too."
 
 
 def _digests(rows: Mapped) -> NDArray[np.void]:

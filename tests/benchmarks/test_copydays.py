@@ -107,6 +107,18 @@ def test_a_codec_that_fails_is_a_row_without_figures_and_the_others_go_on(copies
     assert "FAILED: codec 'PCAW704,L2norm,Flat'" in said.out
 
 
+def test_training_images_that_are_distractors_or_originals_too_are_counted(copies, raybench, tmp_path):
+    for folder, number in (("distractors", 3), ("copydays/original", 2)):
+        (tmp_path / "training").mkdir(exist_ok=True)
+        for picture in sorted((copies / folder).iterdir())[:number]:
+            shutil.copy(picture, tmp_path / "training")
+    sets = ("--distractors", copies / "distractors", "--training", tmp_path / "training")
+    given = ("--data", copies / "copydays", *sets, "--descriptor", "thumbnail", "--codecs", "Flat", *INLINE)
+    said = run(raybench, tmp_path / "out", *given)
+    assert "LEAKAGE: 2 copydays have a descriptor that a training image has, too." in said.out
+    assert "LEAKAGE: 3 distractors have a descriptor that a training image has, too." in said.out
+
+
 def test_metadata_becomes_a_last_column(raybench, tmp_path):
     run(raybench, tmp_path, "--features", DATA, "--codecs", "Flat", "--metadata", "epoch 7", *INLINE)
     (row,) = rows_of(tmp_path / "copydays_metrics.csv")
