@@ -92,12 +92,14 @@ def double_stems(keys: Sequence[str]) -> list[str]:
     """For whoever matches by stem: a line for each stem that several files share.
 
     >>> double_stems(["a.jpg", "a.png", "b.jpg"])
-    ['a.jpg and a.png have the same name but for the suffix']
+    ['a.jpg and a.png have the same name but for folder and suffix']
     """
     named = defaultdict(list)
     for key in keys:
         named[stem(key)].append(key)
-    return [f"{' and '.join(same)} have the same name but for the suffix" for same in named.values() if len(same) > 1]
+    return [
+        f"{' and '.join(same)} have the same name but for folder and suffix" for same in named.values() if len(same) > 1
+    ]
 
 
 def _is_image(name: str, recursive: bool) -> bool:

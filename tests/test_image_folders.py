@@ -74,7 +74,9 @@ def test_a_file_that_has_gone_since_is_said(folder):
 def test_files_that_share_a_stem_are_listed_for_whoever_matches_by_it(folder):
     assert not double_stems(ImageFolder.scan(str(folder)).keys)
     (folder / "a.jpg").write_bytes(b"")
-    assert double_stems(ImageFolder.scan(str(folder)).keys) == ["a.PNG and a.jpg have the same name but for the suffix"]
+    assert double_stems(ImageFolder.scan(str(folder)).keys) == [
+        "a.PNG and a.jpg have the same name but for folder and suffix"
+    ]
 
 
 def test_a_folder_on_object_storage_is_the_same_keys(folder, s3):

@@ -72,13 +72,10 @@ class PredictionTable:
 
 @dataclass(frozen=True)
 class MatchedTables:
-    """Predictions and true pairs as places in the sets of all names that either of them has."""
+    """All names that predictions or true pairs have, and the true pairs as places among them."""
 
     queries: Names
     references: Names
-    query: NDArray[np.int64]
-    reference: NDArray[np.int64]
-    score: NDArray[np.float64]
     true_query: NDArray[np.int64]
     true_reference: NDArray[np.int64]
 
@@ -121,7 +118,7 @@ def read_predictions(data: bytes, name: str, most: int | None = MOST_PREDICTIONS
 
 
 def match_tables(truth: GroundTruth, predictions: PredictionTable) -> MatchedTables:
-    """Both tables by places; that no query of the predictions stands in the ground truth is an error."""
+    """The names of both tables; that no query of the predictions stands in the ground truth is an error."""
     listed = pa.concat_arrays([truth.query, truth.unmatched])
     if not pc.any(pc.is_in(predictions.query, value_set=listed)).as_py():
         raise DataError(
@@ -133,9 +130,6 @@ def match_tables(truth: GroundTruth, predictions: PredictionTable) -> MatchedTab
     return MatchedTables(
         queries,
         references,
-        queries.places(predictions.query),
-        references.places(predictions.reference),
-        predictions.score,
         queries.places(truth.query),
         references.places(truth.reference),
     )

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.metrics.partials import NO_REFERENCE, Rows
+from raybench.metrics.partials import Rows
 
 PRECISIONS = (0.90, 0.95, 0.99)
 CURVE_POINTS = 5_000
@@ -28,12 +28,6 @@ class Predictions:
     query: NDArray[np.int64]
     reference: NDArray[np.int64]
     score: NDArray[np.float64]
-
-    @classmethod
-    def of_rows(cls, query: NDArray[np.int64], reference: NDArray[np.int64], score: NDArray[np.float64]) -> Self:
-        """From rows of neighbours: query (n,), reference and score (n, k); places without a reference are left out."""
-        there = reference != NO_REFERENCE
-        return cls(np.repeat(query, there.sum(axis=1)), reference[there], score[there])
 
     def __len__(self) -> int:
         return len(self.score)

@@ -19,7 +19,7 @@ from raybench.metrics.micro_ap import (
     pooled_curve,
     score_pooled,
 )
-from raybench.metrics.partials import NO_REFERENCE, Rows
+from raybench.metrics.partials import Rows
 
 
 def truth_of(*pairs):
@@ -108,16 +108,6 @@ def test_a_true_pair_listed_twice_is_an_error():
 def test_a_score_that_is_no_number_is_an_error():
     with pytest.raises(ValueError, match="NaN"):
         score_pooled(truth_of((0, 5)), predictions_of((0, 5, 0.9), (0, 4, math.nan)))
-
-
-def test_rows_of_neighbours_leave_out_places_without_a_reference():
-    reference = np.array([[4, 2], [1, NO_REFERENCE]])
-    rows = Predictions.of_rows(np.array([7, 9]), reference, np.array([[-0.1, -0.2], [-0.3, -np.inf]]))
-    assert (rows.query.tolist(), rows.reference.tolist(), rows.score.tolist()) == (
-        [7, 7, 9],
-        [4, 2, 1],
-        [-0.1, -0.2, -0.3],
-    )
 
 
 def test_a_thinned_curve_keeps_its_ends():
