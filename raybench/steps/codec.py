@@ -82,8 +82,10 @@ class Transforms:
                 yield f"OPQ of dimension {out} in {one.M} parts; the dimension must be a multiple of the parts"
             white = kind == "PCA" and one.eigen_power != 0
             needed = OPQ_CENTROIDS if kind == "OPQ" else out + white if kind in ("PCA", "ITQ") else 0
-            if training is not None and training < needed:
-                yield f"{kind} to dimension {out} needs {needed:,} training vectors or more, there are {training:,}"
+            made_up = not dimension_known and out == ANY_DIMENSION  # a bare ITQ keeps the dimension, whatever it is
+            if training is not None and training < needed and not (made_up and kind == "ITQ"):
+                what = kind if kind == "OPQ" else f"{kind} to dimension {out}"
+                yield f"{what} needs {needed:,} training vectors or more, there are {training:,}"
 
     def trained(self, rows: NDArray[np.float32]) -> Projection:
         """What the transforms learn from these rows."""

@@ -45,7 +45,7 @@ def descriptors(count, seed=0, dimension=24):
         ("PCAW24,Flat", 24, 24, r"PCA to dimension 24 needs 25 training vectors or more, there are 24"),
         ("PCA16,Flat", None, 15, r"PCA to dimension 16 needs 16 training vectors or more, there are 15"),
         ("ITQ16,Flat", 24, 15, r"ITQ to dimension 16 needs 16 training vectors or more"),
-        ("OPQ4,Flat", 24, 255, r"OPQ to dimension 24 needs 256 training vectors or more, there are 255"),
+        ("OPQ4,Flat", 24, 255, r"OPQ needs 256 training vectors or more, there are 255"),
     ],
 )
 def test_a_wrong_codec_is_one_line_that_says_why(codec, dimension, training, said):
@@ -70,6 +70,14 @@ def test_a_wrong_codec_is_one_line_that_says_why(codec, dimension, training, sai
 )
 def test_a_right_codec_has_no_problems_with_and_without_dimension(codec):
     assert codec_problems(codec, 24, 300) == codec_problems(codec) == []
+
+
+@pytest.mark.parametrize("codec", ["ITQ,Flat", "L2norm,ITQ,Flat"])
+def test_a_bare_itq_needs_as_many_training_vectors_as_the_dimension_once_that_is_known(codec):
+    assert codec_problems(codec, None, 300) == []
+    assert codec_problems(codec, 256, 300) == []
+    (problem,) = codec_problems(codec, 512, 300)
+    assert "ITQ to dimension 512 needs 512 training vectors" in problem
 
 
 def test_only_codecs_that_learn_train():
