@@ -69,10 +69,13 @@ class Network(nn.Module):
         """The rows."""
         x = nn.functional.max_pool2d(torch.relu_(self.stem(x)), 3, 2, padding=1)
         x = self.stages(x)
-        pooled = x.mean((2, 3))
-        if self.generalised:
-            pooled = x.clamp(min=CLAMP).pow(self.power).mean((2, 3)).pow(1 / self.power)
-        return nn.functional.normalize(self.head(pooled))
+        pooled = generalised_mean(x, self.power) if self.generalised else x.mean((2, 3))
+        return nn.functional.normalize(self.head(pooled).float())
+
+
+def generalised_mean(x: torch.Tensor, power: float) -> torch.Tensor:
+    """The mean of powers over the plane, (n, channels); worked out in float32, since a cube of 41 overflows float16."""
+    return x.float().clamp(min=CLAMP).pow(power).mean((2, 3)).pow(1 / power).to(x.dtype)
 
 
 def _pointwise(before: int, after: int, stride: int = 1) -> nn.Conv2d:

@@ -139,6 +139,14 @@ def test_a_checkpoint_with_more_than_weights_says_what_to_do(tmp_path):
         Sscd(str(tmp_path / "w.pt"), 288, "square").check()
 
 
+@pytest.mark.parametrize("level", [0.001, 1.0, 50.0, 1_000.0])
+def test_the_generalised_mean_neither_overflows_nor_vanishes_in_half_precision(level):
+    from raybench.descriptors.sscd_network import generalised_mean
+
+    plane = torch.full((1, 2, 3, 3), level, dtype=torch.float16)
+    assert generalised_mean(plane, 3.0).tolist()[0] == pytest.approx([level, level], rel=2e-3)
+
+
 def test_half_precision_is_close(tmp_path):
     path = str(weight_file(tmp_path / "w.pt", "TV_RESNET18", 8))
     batch = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
