@@ -22,13 +22,11 @@ from raybench.benchmarks.job import Benchmark
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.descriptors.flow import FLOW_METHODS
 from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
-from raybench.drawing import Picture
-from raybench.engine.manifest import Manifest, read_manifest
 from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
-from raybench.evaluate import Settings, evaluate, evaluate_all, preflight_all, read_tables
-from raybench.report.page import write_report
+from raybench.evaluate import Settings, evaluate, evaluate_all, preflight_all
+from raybench.finished import finished_manifest, shown_run
+from raybench.report.page import Shown, write_report
 from raybench.sources import Strips, VectorFiles
-from raybench.table import Table
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
@@ -164,28 +162,21 @@ def _list_descriptors(of: str, named: Iterable[str], files: Collection[str]) -> 
 @click.option("--out", default="report.html", show_default=True, metavar="FILE.html")
 def report(runs: tuple[str, ...], out: str) -> None:
     """One self-contained page over finished runs."""
-    pages, pictures = [], []
-    for uri in map(storage.checked, runs):
-        manifest = read_manifest(uri)
-        if manifest is None:
-            raise ConfigError(f"{uri}: no run there (no manifest.json); name the --out of a run")
-        if manifest.status != "done":
-            raise ConfigError(f"{uri}: that run is not finished; run it again to resume")
-        pages.append((manifest, read_tables(uri, manifest)))
-        pictures.append(_pictures(uri, *pages[-1]))
+    page = write_report([_shown(uri) for uri in map(storage.checked, runs)])
     target = storage.checked(out)
-    storage.publish(target, write_report(pages, pictures=pictures).encode())
+    storage.publish(target, page.encode())
     click.echo(f"report {target}")
 
 
-def _pictures(uri: str, manifest: Manifest, tables: Sequence[Table]) -> Sequence[Picture]:
-    """Pictures of a run, where its benchmark has any and what they show is still there."""
-    gallery = BENCHMARKS[manifest.benchmark].gallery
+def _shown(uri: str) -> Shown:
+    """A run for the page, without pictures where what they show is gone."""
+    finished_manifest(uri)
     try:
-        return gallery(uri, manifest.arguments, tables) if gallery else ()
+        return shown_run(uri)
     except InputError as error:
+        found = shown_run(uri, pictured=False)
         click.echo(f"{uri}: no pictures ({error})", err=True)
-        return ()
+        return found
 
 
 @cli.command()

@@ -17,9 +17,11 @@ from raybench.engine.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.engine.progress import Observer, Observers, progress
 from raybench.engine.run import Executor, Run
 from raybench.errors import ConfigError, DataError, ProblemList
-from raybench.report.page import write_report
+from raybench.finished import read_tables
+from raybench.report.curves import curves_of
+from raybench.report.page import Shown, write_report
 from raybench.report.references import published
-from raybench.table import Table, read_csv
+from raybench.table import Table
 
 # Arguments that change time and place, never a result: a run may be resumed with others.
 EXECUTION = ("out", "store", "gpus", "verify_inputs")
@@ -167,7 +169,8 @@ def _perform(job: Job, settings: Settings, asked: Manifest, plan: Plan, session:
         further_notes={table.name: list(table.notes) for table in outcome.further if table.notes},
     )
     report = storage.join(job.out, "report.html")
-    storage.publish(report, write_report([(done, tables)], pictures=[outcome.pictures]).encode())
+    page = write_report([Shown(done, tables, outcome.pictures, curves_of(job.out, files))])
+    storage.publish(report, page.encode())
     done.publish(job.out)
     _remove_stages(job, settings, done)
     return Evaluation(job.out, tables, report)
@@ -191,24 +194,6 @@ def _remove_stages(job: Job, settings: Settings, done: Manifest) -> None:
 def _found(job: Job, settings: Settings, there: Manifest) -> Evaluation:
     _remove_stages(job, settings, there)
     return Evaluation(job.out, read_tables(job.out, there), storage.join(job.out, "report.html"), already_done=True)
-
-
-def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
-    """The tables of a finished run, main table first."""
-    if manifest.benchmark not in BENCHMARKS:
-        raise DataError(f"{out}: its benchmark {manifest.benchmark!r} is none of {', '.join(BENCHMARKS)}")
-    benchmark = BENCHMARKS[manifest.benchmark]
-    tables = []
-    further = [name for name in manifest.files if name.startswith("tables/") and name.endswith(".csv")]
-    for name in [benchmark.main_file, *further]:
-        try:
-            text = storage.read(storage.join(out, name)).decode()
-        except FileNotFoundError:
-            raise DataError(f"{out}: {name} is missing; run again with --overwrite") from None
-        table = read_csv(Path(name).stem, text, benchmark.fractions | {"value"})
-        notes = manifest.notes if name == benchmark.main_file else manifest.further_notes.get(table.name, ())
-        tables.append(dataclasses.replace(table, notes=tuple(notes)))
-    return tuple(tables)
 
 
 def _beside_published(benchmark: str, outcome: Outcome) -> Outcome:

@@ -26,6 +26,7 @@ LAYERS = {
     "steps": 4,
     "benchmarks": 5,
     "evaluate": 6,
+    "finished": 6,
     "arguments": 6,
     "report": 6,
     "tasks": 6,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
 from raybench.demo.tss import make_tss
 from raybench.descriptors.flow import FLOW_METHODS
-from raybench.drawing import Picture
-from raybench.engine.manifest import Manifest, read_manifest
+from raybench.engine.manifest import Manifest
 from raybench.errors import ProblemList
 from raybench.evaluate import Evaluation, Settings, evaluate, open_session
-from raybench.report.page import write_report
+from raybench.finished import shown_run
+from raybench.report.page import Shown, write_report
 from raybench.sources import Strips
 from raybench.table import Table, joined
 from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
@@ -29,7 +28,7 @@ SUBJECTS = {
     name: tuple(FLOW_METHODS) if name == "tss" else IMAGE_DESCRIPTORS if name in IMAGE_BENCHMARKS else PATCH_DESCRIPTORS
     for name in BENCHMARKS
 }
-PICTURED = ("tss", "dis")  # whose worst and best pairs the page shows
+PICTURED = {("disc2021", "pdq"), ("copydays", "thumbnail"), ("tss", "dis")}  # whose worst cases the page shows
 POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
 SIZES = Sizes(positives=1_000, negatives=1_000, queries=200, distractors=800)
 
@@ -48,9 +47,8 @@ def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     page = out / "report.html"
     every = dict.fromkeys(subject for subjects in SUBJECTS.values() for subject in subjects)
     summary = Manifest("every benchmark", {"descriptor": ", ".join(every)}, {}, {}, status="done")
-    pages = [(summary, tables), *map(_read, found.values())]
-    pictures = [(), *(_pictures(evaluation) if key == PICTURED else () for key, evaluation in found.items())]
-    page.write_text(write_report(pages, "raybench demo", pictures))
+    shown = [shown_run(evaluation.out, pictured=key in PICTURED) for key, evaluation in found.items()]
+    page.write_text(write_report([Shown(summary, tables), *shown], "raybench demo"))
     return tables, page
 
 
@@ -85,12 +83,6 @@ def _job(benchmark: str, out: Path, subject: str) -> Job:
     return Job(benchmark, str(out / benchmark / subject), str(out / "store"), descriptor=subject, **places)
 
 
-def _pictures(evaluation: Evaluation) -> Sequence[Picture]:
-    gallery = BENCHMARKS[PICTURED[0]].gallery
-    assert gallery is not None
-    return gallery(evaluation.out, _read(evaluation)[0].arguments, evaluation.tables)
-
-
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:
     """The main tables of one benchmark below each other; of the 2017 ones the means, the rest is on the page."""
     named = [(descriptor, found[benchmark, descriptor].tables[0]) for descriptor in SUBJECTS[benchmark]]
@@ -101,9 +93,3 @@ def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:
     shown = [row for row in rows if row["noise"] == "mean" and row.get("pool", 0) in POOLS]
     notes = (*table.notes, "Means over e, h, t; the page has each level and pool.")
     return Table(table.name, table.columns, tuple(tuple(row.values()) for row in shown), table.fractions, notes)
-
-
-def _read(evaluation: Evaluation) -> tuple[Manifest, tuple[Table, ...]]:
-    manifest = read_manifest(evaluation.out)
-    assert manifest is not None, f"{evaluation.out} was just written"
-    return manifest, evaluation.tables

@@ -6,9 +6,11 @@ import base64
 import html
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from raybench.drawing import Picture
 from raybench.engine.manifest import Manifest
+from raybench.report.curves import Curve, draw_curves
 from raybench.table import Table
 
 STYLE = """
@@ -24,14 +26,19 @@ LONG_TABLE = 12  # rows
 STAGE_COLUMNS = ("name", "shards", "found", "computed", "rows", "size_bytes", "seconds", "repaired", "workers")
 
 
-def write_report(
-    runs: Sequence[tuple[Manifest, Sequence[Table]]],
-    title: str = "raybench report",
-    pictures: Sequence[Sequence[Picture]] = (),
-) -> str:
-    """The page for these runs, in this order; `pictures` are those of each run, in the same order."""
-    drawn = [*pictures, *[()] * (len(runs) - len(pictures))]
-    sections = "".join(_section(manifest, tables, shown) for (manifest, tables), shown in zip(runs, drawn, strict=True))
+@dataclass(frozen=True)
+class Shown:
+    """What the page shows of one run."""
+
+    manifest: Manifest
+    tables: Sequence[Table]
+    pictures: Sequence[Picture] = ()
+    curves: Sequence[Curve] = ()
+
+
+def write_report(runs: Sequence[Shown], title: str = "raybench report") -> str:
+    """The page for these runs, in this order."""
+    sections = "".join(map(_section, runs))
     return (
         f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{html.escape(title)}</title>"
         f"<meta name=viewport content='width=device-width,initial-scale=1'><style>{STYLE}</style></head>"
@@ -46,13 +53,15 @@ def heading(manifest: Manifest) -> str:
     return f"{manifest.benchmark} · {subject}"
 
 
-def _section(manifest: Manifest, tables: Sequence[Table], pictures: Sequence[Picture]) -> str:
+def _section(shown: Shown) -> str:
+    manifest, tables = shown.manifest, shown.tables
     stages = [tuple(stage.get(column) for column in STAGE_COLUMNS) for stage in manifest.stages]
     parts = [f"<h2>{html.escape(heading(manifest))}</h2>"]
     if manifest.status != "done":
         parts.append(f"<p class=note>not finished: {html.escape(manifest.status)}</p>")
     parts += [table.to_html() for table in tables[:1]]
-    parts += [_figure(picture) for picture in pictures]
+    parts.append(draw_curves(shown.curves))
+    parts += [_figure(picture) for picture in shown.pictures]
     parts += [_titled(table) for table in tables[1:]]
     parts.append("<p class=note>Figures are percent; the CSV files have full precision.</p>")
     parts.append(_folded("Arguments", manifest.arguments))
