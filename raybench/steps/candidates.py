@@ -200,7 +200,7 @@ def nearest_pairs(run: Run, found: Found, bias: Mapped | None = None) -> Mapped:
 
 
 def global_pairs(run: Run, found: Found, bias: Mapped | None = None) -> Mapped:
-    """One shard with the best k times the queries pairs over all queries, by (falling score, reference, query), as the protocol cuts ties.
+    """One shard with the best k times the queries pairs over all queries, by (falling score, reference, query).
 
     Memory is bounded by that number of pairs, whatever the number of references.
     """
