@@ -112,6 +112,8 @@ class OnnxImages:
         if fixed and (ours.mode != "square" or any(side != ours.size for side in fixed)):
             made = f"{ours.size} by {ours.mode.replace('_', ' ')}"
             what = (
-                f"give --size {fixed[0]} --preserve-aspect-ratio no" if len(set(fixed)) == 1 else "export it otherwise"
+                f"give --size {fixed[0]} --preserve-aspect-ratio false"
+                if len(set(fixed)) == 1
+                else "export it otherwise"
             )
             raise DataError(f"{self._path}: takes pictures of {height} x {width} px only, not those of {made}; {what}")

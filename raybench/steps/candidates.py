@@ -29,7 +29,7 @@ from raybench.steps.proposer import Threshold
 from raybench.steps.search import Found, Tiles
 from raybench.steps.set_rows import Piece
 
-SPARSE_QUERIES_PER_TILE = 16_384  # of which few are searched again
+SPARSE_QUERIES_PER_TILE = range(16_384, 16_384 + 1)  # of which few are searched again
 ROUNDING = 2.0**-48  # relative, of the sum of a score, a bias and a threshold; what it lets through is looked at again
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # query, reference, score
@@ -109,7 +109,7 @@ class PairsAbove:
     on_device: bool  # no part of the digest: the bytes are the same
 
     name = "pairs-above"
-    version = 1
+    version = 2
 
     @property
     def digest(self) -> str:
@@ -161,7 +161,7 @@ class PairsAbove:
 
 @dataclass(frozen=True)
 class GlobalPairs:
-    """The stage, of one shard, that joins listed pairs with those found again, by (falling score, query, reference)."""
+    """The stage, of one shard, that joins listed pairs with those found again, by (falling score, reference, query)."""
 
     nearest: Mapped
     threshold: Mapped
@@ -169,7 +169,7 @@ class GlobalPairs:
     again: Mapped | None
 
     name = "global-pairs"
-    version = 1
+    version = 2
     on_device = False
 
     @property
@@ -200,7 +200,7 @@ def nearest_pairs(run: Run, found: Found, bias: Mapped | None = None) -> Mapped:
 
 
 def global_pairs(run: Run, found: Found, bias: Mapped | None = None) -> Mapped:
-    """One shard with the best k times the queries pairs over all queries, by (falling score, query, reference).
+    """One shard with the best k times the queries pairs over all queries, by (falling score, reference, query).
 
     Memory is bounded by that number of pairs, whatever the number of references.
     """

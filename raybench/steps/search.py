@@ -26,7 +26,7 @@ from raybench.steps.proposer import MOST_ON_GPU, Proposer
 from raybench.steps.set_rows import Piece, SetRows
 from raybench.steps.vector_set import VectorSet
 
-QUERIES_PER_TILE = 2_048  # blocks of 512 and more queries keep a matrix product busy
+QUERIES_PER_TILE = range(512, 2_048 + 1)  # fewer do not keep a matrix product busy
 REFERENCES_PER_SLICE = 32_768  # 32 MB of 256-d vectors
 LEAST_REFERENCES = 4  # a smaller slice is not worth a shard, not even in a demo
 LEAST_TILES = 8  # so that eight device actors have something to do
@@ -43,12 +43,15 @@ class Tiles:
     references_per_slice: int
 
     @classmethod
-    def over(cls, queries: int, references: int, shard_size: int | None, most: int = QUERIES_PER_TILE) -> Tiles:
-        """The cut for so many queries, at most so many a tile, and references: by the data, or so many a shard."""
-        tall = _balanced(queries, most)
-        least = -(-LEAST_TILES // max(-(-queries // tall), 1))
-        wide = min(REFERENCES_PER_SLICE, max(-(-references // least), LEAST_REFERENCES))
-        return cls(queries, references, tall, shard_size or _balanced(references, wide))
+    def over(cls, queries: int, references: int, shard_size: int | None, tall: range = QUERIES_PER_TILE) -> Tiles:
+        """The cut for so many queries and references, by the data alone; or so many references a shard.
+
+        Queries are cut first: each slice of references costs a measurement of k pairs a query.
+        """
+        height = _balanced(queries, min(max(-(-queries // LEAST_TILES), tall[0]), tall[-1]))
+        least = -(-LEAST_TILES // -(-queries // height))
+        width = min(REFERENCES_PER_SLICE, max(-(-references // least), LEAST_REFERENCES))
+        return cls(queries, references, height, shard_size or _balanced(references, width))
 
     @property
     def slices(self) -> int:
