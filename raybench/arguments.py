@@ -79,7 +79,9 @@ def input_options(benchmark: Benchmark) -> list[click.Option]:
                 )
             )
         else:
-            several, metavar = option.is_list, "URI" if option.is_uri else None
+            several = option.is_list
+            # Written out, since click would show the choices with - for _, as it compares them.
+            metavar = "URI" if option.is_uri else f"[{'|'.join(option.choices)}]" if option.choices else None
             options.append(
                 click.Option(
                     names, type=kind, default=option.default, multiple=several, help=option.help, metavar=metavar

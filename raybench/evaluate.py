@@ -198,9 +198,7 @@ def _found(job: Job, settings: Settings, there: Manifest) -> Evaluation:
 
 def _beside_published(benchmark: str, outcome: Outcome) -> Outcome:
     """The outcome with published figures of the same kind among its further tables."""
-    main = outcome.main
-    splits = {str(row[main.columns.index("split")]) for row in main.rows} if "split" in main.columns else set()
-    beside = published(benchmark, {"splits": splits, **outcome.facts})
+    beside = published(benchmark, outcome.facts)
     return outcome if beside is None else dataclasses.replace(outcome, further=(*outcome.further, beside))
 
 

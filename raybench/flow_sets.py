@@ -114,6 +114,10 @@ class Found:
     entries: Entries
     problems: dict[str, list[str]]
 
+    def size_bytes(self, keys: Sequence[str]) -> int:
+        """Of all files of these pairs."""
+        return sum(entry.size_bytes for key in keys for entry in self.entries[key].values())
+
     def digest(self, keys: Sequence[str], files: Iterable[str], by_content: bool) -> str:
         """Of names, sizes and stamps of these files of these pairs, or of contents; of texts always of contents."""
         wanted = set(files)
@@ -169,6 +173,21 @@ def look_at_results(found: Found, keys: Sequence[str]) -> dict[str, PairFiles]:
         return [size for size in sizes if isinstance(size, str)] or files
 
     return _sorted_out(found, keys, storage.in_parallel(look, keys))
+
+
+def broken_bodies(truth: TruthSet, results: ResultSet | None) -> list[str]:
+    """What can only be seen inside the files: NaN, damaged masks. Reads all of them."""
+
+    def look(item: int) -> list[str]:
+        lines = []
+        for read in (truth.truth, *((results.result,) if results else ())):
+            try:
+                read(item)
+            except DataError as error:
+                lines.append(str(error))
+        return lines
+
+    return [line for lines in storage.in_parallel(look, range(len(truth.pairs))) for line in lines]
 
 
 def _sorted_out(found: Found, keys: Sequence[str], looks: Iterable[T | list[str]]) -> dict[str, T]:

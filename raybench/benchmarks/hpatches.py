@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +106,11 @@ class Patches:
     def split_names(self) -> str:
         """For a summary in one line."""
         return f"split{'s' * (len(self.splits) > 1)} {', '.join(split.name for split in self.splits)}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a published figure must share to be comparable."""
+        return {"splits": {split.name for split in self.splits}}
 
     def features(self, run: Run, wanted: NDArray[np.int32]) -> Features:
         """Descriptors of the wanted images (as `Layout.images` numbers them), post-processed if the job says so."""

@@ -74,7 +74,7 @@ class Plan:
         by_type = Table("by_type", ("split", "type", *COLUMNS[1:]), kinds, FRACTIONS)
         sequences = self._by_level(figures, lambda test: (test.sequence,))
         by_sequence = Table("by_sequence", ("split", "sequence", *COLUMNS[1:]), sequences, FRACTIONS)
-        return Outcome(main, (by_type, by_sequence, self._per_pair(figures)))
+        return Outcome(main, (by_type, by_sequence, self._per_pair(figures)), facts=self.patches.facts)
 
     def _by_level(
         self, figures: NDArray[np.float64], group_of: Callable[[ImagePair], tuple[str, ...]]

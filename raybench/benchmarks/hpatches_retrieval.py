@@ -95,7 +95,7 @@ class Plan:
         export = Export("per-query", scores.digest, partial(_query_file, scores, self.tasks), ("every query",))
         run.export(export, ["tables/per_query.parquet"])
         main, by_type, by_sequence = _tables(run, scores, self.tasks, self.notes)
-        return Outcome(main, (by_type, by_sequence), ("tables/per_query.parquet",))
+        return Outcome(main, (by_type, by_sequence), ("tables/per_query.parquet",), facts=self.patches.facts)
 
 
 def prepare(job: Job) -> Plan:

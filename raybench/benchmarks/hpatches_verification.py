@@ -90,7 +90,7 @@ class Plan:
         names = tuple(ranking.name for ranking in self.rankings)
         run.export(Export("curves", scores.digest, partial(curve_file, scores), names), curves)
         main = Table("hpatches_verification", COLUMNS, _rows(self.rankings, figures), FRACTIONS, self.notes)
-        return Outcome(main, view_tables(run, distances, self.lists), tuple(curves))
+        return Outcome(main, view_tables(run, distances, self.lists), tuple(curves), facts=self.patches.facts)
 
 
 def prepare(job: Job) -> Plan:

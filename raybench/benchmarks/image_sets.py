@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from raybench import storage
 from raybench.benchmarks.job import Job, Option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
+from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, Problems
 from raybench.formats.images import Preprocess
@@ -29,7 +30,6 @@ from raybench.steps.vector_set import VectorSet
 from raybench.vector_sources import NamedVectors, note_dimensions
 
 INPUTS = ("data", "descriptor", "descriptor-args", "features")
-BACKBONES = ("CV_RESNET18", "CV_RESNET50", "CV_RESNEXT101", "TV_RESNET18", "TV_RESNET50", "TV_RESNEXT101")
 OPTIONS = (
     Option("size", "edge in px to which a model's images are resized", default=288, kind=int),
     Option(
@@ -37,7 +37,7 @@ OPTIONS = (
     ),
     Option("resize-long-edge", "the long edge to --size, whatever --preserve-aspect-ratio says", kind=bool),
     Option("exif-rotate", "turn images as their EXIF says (published figures don't)", kind=bool),
-    Option("backbone", "network of an sscd:URI weight file", choices=BACKBONES),
+    Option("backbone", "network of an sscd:URI weight file", choices=tuple(BACKBONES)),
     Option("dims", "dimension of the descriptors of an sscd:URI weight file", kind=int),
     Option("pool-param", "GeM power of an sscd:URI weight file [default: 3.0]", kind=float),
     Option("export-descriptors", "write the descriptors to results/ as ISC HDF5 files, a submission", kind=bool),

@@ -17,12 +17,15 @@ from raybench.flow_sets import (
     PairFiles,
     ResultSet,
     TruthSet,
+    broken_bodies,
     list_results,
     list_truth,
     look_at_results,
     look_at_truth,
     note_empty_results,
 )
+
+LOOK_BYTES = 1e9  # up to so much is read through at the start, for NaN and damage; what is larger, the run itself finds
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,20 @@ def choose_pairs(job: Job, problems: ProblemList) -> Chosen:
     pairs = look_at_truth(truth, keys, images)
     files = {key: PairFiles((), ()) for key in keys} if results is None else look_at_results(results, keys)
     good = [key for key in keys if key in pairs and key in files]
-    wrong = [line for key in keys for found in (truth, results) if found for line in found.problems.get(key, [])]
-    if wrong:
-        if not job.skip_bad_input or not good:
-            raise Problems([*problems.lines, *wrong])
-        notes.add(f"SKIPPED: {len(keys) - len(good)} pairs that can't be read; the manifest lists them.")
-        for line in wrong:
-            left_out.add(line)
+    trees = [found for found in (truth, results) if found is not None]
+    wrong = [line for key in keys for found in trees for line in found.problems.get(key, [])]
     truth_set = TruthSet.of(truth, [pairs[key] for key in good], images, job.verify_inputs)
     result_set = None
     if results is not None:
         result_set = ResultSet.of(results, {key: files[key] for key in good}, job.verify_inputs)
+    if job.skip_bad_input and wrong:
+        if not good:
+            raise Problems(wrong)
+        notes.add(f"SKIPPED: {len(keys) - len(good)} pairs that can't be read; the manifest lists them.")
+    if not job.skip_bad_input and sum(found.size_bytes(good) for found in trees) <= LOOK_BYTES:
+        wrong += broken_bodies(truth_set, result_set)
+    for line in wrong:
+        (left_out if job.skip_bad_input else problems).add(line)
     return Chosen(groups, truth_set, result_set, tuple(notes.lines), tuple(left_out.lines))
 
 

@@ -14,7 +14,15 @@ from raybench.benchmarks.tss_tables import Group
 from raybench.drawing import Picture
 from raybench.engine.run import Run
 from raybench.errors import DataError
-from raybench.flow_sets import ResultSet, TruthSet, list_results, list_truth, look_at_results, look_at_truth
+from raybench.flow_sets import (
+    ResultSet,
+    TruthSet,
+    list_results,
+    list_truth,
+    look_at_results,
+    look_at_truth,
+    note_empty_results,
+)
 from raybench.metrics.tss import Rules
 from raybench.steps.draw_pairs import (
     SHEETS,
@@ -97,6 +105,7 @@ def gallery(out: str, arguments: dict[str, Any], tables: Sequence[Table]) -> lis
 def _opened(data: str, results: str, asked: Sequence[tuple[str, str, str]]) -> tuple[TruthSet, ResultSet]:
     keys = [key for _, _, key in asked]
     true, found = list_truth(data), list_results(results)
+    note_empty_results(found, keys)
     gone = [key for key in keys if key not in true.entries or key not in found.entries]
     if gone:
         raise DataError(f"{data}, {results}: {gone[0]} is no longer there ({len(gone)} such pairs)")

@@ -44,7 +44,7 @@ def error_map(image: Pixels, errors: NDArray[np.float32], asked: Flag, found: Fl
     colours = error_colours(errors.astype(np.float64) / limit_px)
     made = np.where(asked[..., np.newaxis], np.where(found[..., np.newaxis], colours, LOST), pale).astype(np.uint8)
     wrong = asked & ~(found & (errors <= limit_px))
-    made[asked & ~wrong & grown(wrong, _thickness(image) + 1)] = 0
+    made[asked & ~wrong & grown(wrong, _thickness(image))] = 0
     return made
 
 
@@ -90,4 +90,4 @@ def grown(inside: Flag, width: int) -> Flag:
 
 def _thickness(image: Pixels) -> int:
     """Of a line that is still seen when the panel is shown small."""
-    return max(1, round(float(max(image.shape[:2])) / 180))
+    return max(1, round(float(max(image.shape[:2])) / 150))

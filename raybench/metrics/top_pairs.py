@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class TopPairs:
-    """The `most` best pairs so far, by (falling score, query, reference). Merging joins disjoint pairs.
+    """The `most` best pairs so far, by (falling score, reference, query). Merging joins disjoint pairs.
 
     >>> pairs = TopPairs.of(np.array([1, 0, 0]), np.array([5, 7, 6]), np.array([0.5, 0.5, 0.1]), most=2)
     >>> pairs.query.tolist(), pairs.reference.tolist()
-    ([0, 1], [7, 5])
+    ([1, 0], [5, 7])
     """
 
     query: NDArray[np.int64]
@@ -30,7 +30,7 @@ class TopPairs:
         if len(score) > most:
             kept = _best(query, reference, score, most)
             query, reference, score = query[kept], reference[kept], score[kept]
-        order = np.lexsort((reference, query, -score))
+        order = np.lexsort((query, reference, -score))
         return cls(query[order], reference[order], score[order], most)
 
     @classmethod
@@ -63,5 +63,5 @@ def _best(
     """Positions of the best: all above the last one's score, and the first of those that equal it."""
     last = worst_of_best(score, most)
     (surely,), (tied,) = np.nonzero(score > last), np.nonzero(score == last)
-    first = np.lexsort((reference[tied], query[tied]))[: most - len(surely)]
+    first = np.lexsort((query[tied], reference[tied]))[: most - len(surely)]
     return np.concatenate([surely, tied[first]])

@@ -109,7 +109,7 @@ class PairsAbove:
     on_device: bool  # no part of the digest: the bytes are the same
 
     name = "pairs-above"
-    version = 1
+    version = 2
 
     @property
     def digest(self) -> str:
@@ -161,7 +161,7 @@ class PairsAbove:
 
 @dataclass(frozen=True)
 class GlobalPairs:
-    """The stage, of one shard, that joins listed pairs with those found again, by (falling score, query, reference)."""
+    """The stage, of one shard, that joins listed pairs with those found again, by (falling score, reference, query)."""
 
     nearest: Mapped
     threshold: Mapped
@@ -169,7 +169,7 @@ class GlobalPairs:
     again: Mapped | None
 
     name = "global-pairs"
-    version = 1
+    version = 2
     on_device = False
 
     @property
@@ -200,7 +200,7 @@ def nearest_pairs(run: Run, found: Found, bias: Mapped | None = None) -> Mapped:
 
 
 def global_pairs(run: Run, found: Found, bias: Mapped | None = None) -> Mapped:
-    """One shard with the best k times the queries pairs over all queries, by (falling score, query, reference).
+    """One shard with the best k times the queries pairs over all queries, by (falling score, reference, query).
 
     Memory is bounded by that number of pairs, whatever the number of references.
     """

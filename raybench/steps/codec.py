@@ -27,7 +27,7 @@ FLAT = "Flat"
 TRANSFORMS = "PCA, PCAW, PCAR, PCAWR, L2norm, RR, OPQ, ITQ, Pad"
 ANY_DIMENSION = 4_096  # to read a string by, where the dimension is not known yet
 ROWS_PER_DIMENSION = 1_000  # of which PCA takes no more: FAISS would draw a sample of its own
-TRAINING_BYTES = 512 * 2**20  # of which a process holds no more
+TRAINING_BYTES = 2**30  # of which a process holds no more: 512,000 rows of 512-d, as many as FAISS itself would take
 OPQ_CENTROIDS = 256
 WORDS = {"PCAMatrix": "PCA", "OPQMatrix": "OPQ", "ITQTransform": "ITQ"}  # those that learn
 

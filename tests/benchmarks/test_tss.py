@@ -145,6 +145,8 @@ def test_a_folder_without_flow_and_mask_scores_zero_as_with_the_tool(raybench, t
     ]
     assert float(found["Average"]["T5"]) == pytest.approx(sum(kept) / 20, abs=1e-9)
     assert "NO FLOW: 3 of 10" in said.out and "masks of 2 of 10 pairs were absent" in said.out
+    assert raybench("report", tmp_path / "out", "--out", tmp_path / "page.html").code == 0
+    assert "MINI: worst 1</b> MINI/p01_same, T5 0.00 %" in (tmp_path / "page.html").read_text()
 
 
 def test_every_pair_says_where_its_flow_and_mask_came_from(raybench, tmp_path):

@@ -68,14 +68,19 @@ def test_a_size_that_can_t_be(run, trees, size):
     only_line(run(), file, f"{size[0]}x{size[1]}", "expected 1 to 99,999")
 
 
-def test_every_nan_is_named_with_its_file_and_place(run, trees):
+@pytest.mark.parametrize("seen", ["at the start", "by the run"])
+def test_every_nan_is_named_with_its_file_and_place(run, trees, seen, monkeypatch):
+    """Small sets are read through at the start, also by `check`; of large ones the scoring stage finds all."""
+    if seen == "by the run":
+        monkeypatch.setattr("raybench.benchmarks.tss_pairs.LOOK_BYTES", 0)
     files = [trees[1] / "p01_same/flow1.flo", trees[1] / "p06_flipped/flow2.flo", trees[0] / "p08_greysame/flow2.flo"]
     for file in files:
         spoil_flow(file, lambda flow: flow.__setitem__((4, 7, 1), np.nan))
-    said = run()
-    assert said.code == 2
-    assert len(said.errors) == 3
-    assert all(str(file) in line and "x=7, y=4" in line for file, line in zip(files, said.errors, strict=True))
+    for command in ("run", "check") if seen == "at the start" else ("run",):
+        said = run(command=command)
+        assert said.code == 2
+        assert len(said.errors) == 3
+        assert all(str(file) in line and "x=7, y=4" in line for file, line in zip(files, said.errors, strict=True))
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA"])
@@ -150,10 +155,18 @@ def test_all_problems_are_listed_together(run, trees):
     (trees[0] / "p04_nomask/pair.txt").unlink()
     (trees[1] / "p05_noflow/mask1.png").write_bytes(b"")
     (trees[1] / "p06_flipped/flow1.flo").write_bytes(b"PIEH")
+    spoil_flow(trees[1] / "p07_inverted/flow1.flo", lambda flow: flow.__setitem__((4, 7, 1), np.nan))
     said = run()
     assert said.code == 2
-    assert len(said.errors) == 5, said.err
-    for word in ("p02_smaller", "flip_gt.txt", "pair.txt", "mask1.png", "p06_flipped/flow1.flo"):
+    assert len(said.errors) == 6, said.err
+    for word in (
+        "p02_smaller",
+        "flip_gt.txt",
+        "pair.txt",
+        "mask1.png",
+        "p06_flipped/flow1.flo",
+        "p07_inverted/flow1.flo",
+    ):
         assert sum(word in line for line in said.errors) == 1, word
 
 

@@ -50,8 +50,7 @@ def test_a_built_in_one_has_the_same_digest_for_every_preprocessing(name):
 
 
 def test_pdq_is_the_packages_hash_and_its_floats_are_its_bits():
-    import pdqhash
-
+    pdqhash = pytest.importorskip("pdqhash")
     image = pictures()[0]
     bits, _ = pdqhash.compute(image)
     packed = described(resolve_images("pdq", {}, SMALL).open(), [image])
@@ -131,8 +130,8 @@ def test_a_class_with_its_own_prepare_gets_the_picture_and_its_arguments():
     ("spec", "arguments", "dtype", "complaint"),
     [
         ("pdk", {}, "float32", r"unknown; did you mean pdq.*torchscript:URI, sscd:URI, onnx:URI"),
-        ("pdq", {"size": 3}, "float32", "takes no arguments"),
-        ("pdq", {}, "float16", "--dtype float16: goes with"),
+        ("thumbnail", {"size": 3}, "float32", "takes no arguments"),
+        ("thumbnail", {}, "float16", "--dtype float16: goes with"),
         ("picture_descriptors:NoDescribe", {}, "float32", r"no method describe\(\)"),
         ("picture_descriptors:Quarters", {"sise": 3}, "float32", "sise"),
         ("nowhere:Class", {}, "float32", "nowhere"),

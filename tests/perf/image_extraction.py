@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from raybench.formats.images import Preprocess
 from raybench.image_folders import ImageFolder
 from raybench.steps.describe import describe_images
 from tests.perf.figures import Figure
+from tests.perf.full_size import tree
 
 IMAGES, FEW_IMAGES = 500, 60
 SIZES_PX = ((640, 480), (480, 640), (512, 512))
@@ -46,13 +48,16 @@ def figures(folder: Path, images: int = IMAGES) -> Iterator[Figure]:
         timed(executor, make_images(folder / "warm", 2 * THREADS), None, 2)  # actors up, modules imported
         paths = [Path(many.uri(item)) for item in range(len(many))]
         half = len(paths) // 2
-        first, before = loop_seconds(weights, paths[:half])
+        first, own_first, before = loop_seconds(weights, paths[:half])
+        started = sum(tree(os.getpid()).values())
         ours, rows = timed(executor, many, BATCH, None)
-        second, after = loop_seconds(weights, paths[half:])  # on both sides of ours, so that a neighbour slows both
+        cpu_seconds = sum(tree(os.getpid()).values()) - started
+        # On both sides of ours, so that a neighbour slows both.
+        second, own_second, after = loop_seconds(weights, paths[half:])
         np.testing.assert_allclose(rows, np.concatenate([before, after]), atol=CLOSE)
         what = f"{len(paths)} JPEGs, {BACKBONE} at {SIZE}"
-        each = f"{1_000 * ours / len(paths):.0f} ms an image, reading, decoding, headers and publishing included"
-        yield Figure(what, ours, f"torch, {THREADS} threads", first + second, TARGET, each)
+        note = f"CPU seconds: ours {cpu_seconds:.1f}, Ray's own included, torch {own_first + own_second:.1f}"
+        yield Figure(what, ours, f"torch, {THREADS} threads", first + second, TARGET, note)
         grouped, _ = timed(executor, few, BATCH, None)
         single, _ = timed(executor, few, 1, None)
         yield Figure(f"{len(few)} of them, batches of {BATCH}", grouped, "batches of 1", single, None, "on CPUs")
@@ -102,8 +107,8 @@ def ours_seconds(
     return seconds, rows
 
 
-def loop_seconds(weights: Path, paths: list[Path]) -> tuple[float, NDArray[np.float32]]:
-    """Seconds of a plain loop that does the same in this process, full batches of one shape too; and its rows."""
+def loop_seconds(weights: Path, paths: list[Path]) -> tuple[float, float, NDArray[np.float32]]:
+    """Seconds and CPU seconds of a plain loop that does the same in this process, in full batches too; and its rows."""
     network = Sscd(str(weights), SIZE, "short_edge", backbone=BACKBONE, dims=DIMS).load("cpu")
     network = network.to(memory_format=torch.channels_last)
     torch.set_num_threads(THREADS)
@@ -116,7 +121,7 @@ def loop_seconds(weights: Path, paths: list[Path]) -> tuple[float, NDArray[np.fl
             found = network(stack.to(memory_format=torch.channels_last))
         rows[[number for number, _ in batch]] = found.numpy()
 
-    started = time.monotonic()
+    started, own = time.monotonic(), time.process_time()
     for number, path in enumerate(paths):
         picture = preprocessed(path)
         waiting[picture.shape].append((number, picture))
@@ -124,7 +129,7 @@ def loop_seconds(weights: Path, paths: list[Path]) -> tuple[float, NDArray[np.fl
             flush(waiting.pop(picture.shape))
     for batch in waiting.values():
         flush(batch)
-    return time.monotonic() - started, rows
+    return time.monotonic() - started, time.process_time() - own, rows
 
 
 def preprocessed(path: Path) -> NDArray[np.float32]:

@@ -37,7 +37,7 @@ def every_score(queries, references, metric):
 
 def best_pairs(scores, k):
     query, reference = (index.ravel() for index in np.indices(scores.shape))
-    order = np.lexsort((reference, query, -scores.ravel()))[: k * len(scores)]
+    order = np.lexsort((query, reference, -scores.ravel()))[: k * len(scores)]
     return list(zip(query[order].tolist(), reference[order].tolist(), scores.ravel()[order].tolist(), strict=True))
 
 

@@ -266,6 +266,7 @@ def test_a_rotation_by_exif_changes_plan_and_rows(tmp_path, inline):
 
 
 def test_packed_bits_come_out_as_minus_one_and_one(pictures, inline):
+    pytest.importorskip("pdqhash")
     folder = scan(pictures(3))
     bits, _ = describe_images(inline(), folder, resolve_images("pdq", {}, SMALL), "all", "cpu")
     floats, _ = describe_images(inline(), folder, resolve_images("pdq-float", {}, SMALL), "all", "cpu")
