@@ -57,7 +57,8 @@ def predictions_of(scores, candidates, k=10):
         best = np.lexsort((query, reference, -scores.reshape(-1)))[: k * len(scores)]
         return Predictions(query[best], reference[best], scores.reshape(-1)[best])
     best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return Predictions.of_rows(np.arange(len(scores)), best, np.take_along_axis(scores, best, axis=1))
+    query = np.repeat(np.arange(len(scores)), best.shape[1])
+    return Predictions(query, best.ravel(), scores[query, best.ravel()])
 
 
 @pytest.fixture(scope="module", params=["small", "exact"])
@@ -95,9 +96,11 @@ def test_figures_of_predictions_are_the_published_ones():
     folder, expected = GOLDEN / "disc" / "data" / "small", DISC["expected_predictions"]
     file = "val_groundtruth_matches.csv"
     truth = read_ground_truth((folder / file).read_bytes(), file)
-    tables = match_tables(truth, read_predictions((folder / "predictions.csv").read_bytes(), "predictions.csv"))
+    predictions = read_predictions((folder / "predictions.csv").read_bytes(), "predictions.csv")
+    tables = match_tables(truth, predictions)
     pairs = TruePairs.of(tables.true_query, tables.true_reference)
-    found = score_pooled(pairs, Predictions(tables.query, tables.reference, tables.score))
+    query, reference = tables.queries.places(predictions.query), tables.references.places(predictions.reference)
+    found = score_pooled(pairs, Predictions(query, reference, predictions.score))
     assert (len(tables.query), len(pairs)) == (expected["n_predictions"], expected["n_gt"])
     assert found.micro_ap == pytest.approx(expected["average_precision"], rel=0, abs=1e-9)
     assert found.at_precision[0].recall == pytest.approx(expected["recall_at_p90"], rel=0, abs=1e-9)
