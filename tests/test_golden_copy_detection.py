@@ -101,7 +101,7 @@ def test_figures_of_predictions_are_the_published_ones():
     pairs = TruePairs.of(tables.true_query, tables.true_reference)
     query, reference = tables.queries.places(predictions.query), tables.references.places(predictions.reference)
     found = score_pooled(pairs, Predictions(query, reference, predictions.score))
-    assert (len(tables.query), len(pairs)) == (expected["n_predictions"], expected["n_gt"])
+    assert (len(query), len(pairs)) == (expected["n_predictions"], expected["n_gt"])
     assert found.micro_ap == pytest.approx(expected["average_precision"], rel=0, abs=1e-9)
     assert found.at_precision[0].recall == pytest.approx(expected["recall_at_p90"], rel=0, abs=1e-9)
     assert found.at_precision[0].threshold == expected["threshold_at_p90"]
