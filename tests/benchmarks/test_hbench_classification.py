@@ -41,9 +41,14 @@ def run(raybench, golden, out, *more):
 
 @pytest.mark.parametrize("folder", ["results", "results_with_labels"])
 @pytest.mark.parametrize("descriptor", SETS)
-def test_figures_from_finished_results_are_the_published_ones(raybench, golden, tmp_path, executor, folder, descriptor):
-    run(raybench, golden, tmp_path / "out", "--results", golden / folder / descriptor, *executor)
+def test_figures_from_finished_results_are_the_published_ones(raybench, golden, tmp_path, folder, descriptor):
+    run(raybench, golden, tmp_path / "out", "--results", golden / folder / descriptor, "--ray", "off")
     assert_golden(tmp_path / "out", golden, descriptor)
+
+
+def test_figures_from_finished_results_are_the_same_everywhere(raybench, golden, tmp_path, executor):
+    run(raybench, golden, tmp_path / "out", "--results", golden / "results/block4", *executor)
+    assert_golden(tmp_path / "out", golden, "block4")
 
 
 def test_figures_from_descriptors_are_the_published_ones(raybench, golden, tmp_path, executor):

@@ -69,7 +69,7 @@ def test_tables_and_results_are_byte_equal_for_every_shard_size_and_executor(ray
     given = ("--data", DATA / "hpatches", "--descriptor", "sift", "--k", "3")
     seen = set()
     for name, executor in (("inline", INLINE), ("ray", ("--device", "cpu"))):
-        for size in ("7", "100", "default"):
+        for size in ("7", "100", "default") if name == "inline" else ("7",):
             out = tmp_path / name / size
             run(raybench, out, *given, *(() if size == "default" else ("--shard-size", size)), *executor)
             files = sorted([*out.glob("*.csv"), *out.glob("tables/*"), *out.glob("results/*/*/*")])
