@@ -77,7 +77,7 @@ def figures(row):
 
 
 def test_eight_devices_share_extraction_and_search(copies, models, raybench, local_ray, tmp_path):
-    flags = [*map(str, disc_flags(copies, models[0], tmp_path)), "--gpus=8", "--score_norm=1.0[0,2]"]
+    flags = [*map(str, disc_flags(copies, models[0], tmp_path)), "--gpus=8", "--score_norm=none", "--codecs=Flat"]
     assert raybench("run", *disc_arguments(flags)).code == 0
     for stage in ("describe-images", "search"):
         workers = [receipt["worker"] for receipt in receipts(tmp_path, stage)]
