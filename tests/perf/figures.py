@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ class Memory:
         return (
             f"{self.what:<40} peak {self.peak_bytes / 1e6:,.0f} MB   target {self.most_bytes / 1e6:,.0f} MB  {verdict}"
         )
+
+
+def peak_resident_bytes() -> int:
+    """The most that this process held so far. `ru_maxrss` would count what its parent held before the exec."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1_024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def cpu_seconds_of(action: Callable[[], object]) -> float:

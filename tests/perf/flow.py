@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -27,7 +26,7 @@ from raybench.metrics import flow, segmentation
 from raybench.metrics.tss import Rules
 from raybench.steps.score_pairs import ScorePairs, score_pairs
 from tests.perf import published
-from tests.perf.figures import Figure, Memory, best_of_each, cpu_seconds_of
+from tests.perf.figures import Figure, Memory, best_of_each, cpu_seconds_of, peak_resident_bytes
 
 SIZE, SMALL = (600, 800), (384, 512)  # of the truth, and of results as the kit's own are
 ROUNDS = 7
@@ -200,4 +199,4 @@ def _memory(folder: Path) -> Memory:
 def score_all(folder: Path) -> None:
     """Score every pair and print this process' peak resident bytes."""
     score_pairs(_run(folder), stage(folder, ALL_PAIRS), None)
-    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(peak_resident_bytes())

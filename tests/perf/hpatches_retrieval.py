@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from raybench.steps.closer import count_closer
 from raybench.steps.extract import Features
 from raybench.steps.pairs import Pairs, pair_distances
 from tests.perf import levels, published
-from tests.perf.figures import Figure, Memory, best_of_each
+from tests.perf.figures import Figure, Memory, best_of_each, peak_resident_bytes
 
 ROUNDS = 3
 PATCHES, QUERIES, DISTRACTORS = 600, 2_000, 20_000
@@ -86,4 +85,4 @@ if __name__ == "__main__":
     place = sys.argv[1]
     large, pairs = levels.retrieval(LARGE_PATCHES, LARGE_QUERIES, DISTRACTORS)
     retrieve(_run(place, "run"), levels.features(_run(place, "features"), LARGE_PATCHES), large, pairs)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024)
+    print(peak_resident_bytes())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ import numpy as np
 
 from raybench.metrics.micro_ap import Predictions, TruePairs, count_blocks, measure, score_pooled
 from tests.perf import published
-from tests.perf.figures import Figure, Memory, best_of_each
+from tests.perf.figures import Figure, Memory, best_of_each, peak_resident_bytes
 
 ROUNDS = 5
 QUERIES, K, REFERENCES, PAIRS = 50_000, 10, 1_000_000, 10_000
@@ -72,7 +71,7 @@ def main() -> None:
     found, counts = count_blocks(truth, lambda: (large_block(number) for number in range(BLOCKS)))
     figure = measure(truth, found, counts)
     assert 0 < figure.micro_ap < 1
-    print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    print(time.perf_counter() - started, peak_resident_bytes())
 
 
 if __name__ == "__main__":
