@@ -54,7 +54,7 @@ def assert_golden(out):
 def test_golden_figures_from_vectors(executor, raybench, request, tmp_path):
     if executor == "ray":
         request.getfixturevalue("local_ray")
-    given = INLINE if executor == "inline" else ("--progress", "none", "--device", "cpu")
+    given = INLINE if executor == "inline" else ("--progress", "none", "--device", "cpu", "--cpus", "2")
     run(raybench, tmp_path, "--features", DATA, "--codecs", CODECS, *given)
     assert_golden(tmp_path)
 

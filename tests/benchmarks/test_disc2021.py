@@ -72,7 +72,7 @@ def test_golden_figures_from_vectors(executor, name, raybench, request, tmp_path
     if executor == "ray":
         request.getfixturevalue("local_ray")
     codecs, norms = asked(name)
-    how = INLINE if executor == "inline" else ("--progress", "none", "--device", "cpu")
+    how = INLINE if executor == "inline" else ("--progress", "none", "--device", "cpu", "--cpus", "2")
     given = ("--codecs", ";".join(codecs), "--score-norm", ";".join(norms))
     run(raybench, tmp_path, "--features", CASE / "data" / name, *given, *how)
     assert_golden(name, tmp_path)

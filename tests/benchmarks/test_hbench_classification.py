@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 
 SETS = ("block4", "coarse", "constant")
-EXECUTORS = {"inline": ("--ray", "off"), "ray-cpu": ("--device", "cpu"), "ray-gpu": ("--device", "gpu")}
+EXECUTORS = {"inline": ("--ray", "off"), "ray-cpu": ("--device", "cpu", "--cpus", "2"), "ray-gpu": ("--gpus", "2")}
 
 
 @pytest.fixture(params=EXECUTORS)

@@ -61,14 +61,14 @@ def test_figures_are_the_published_ones(raybench, tmp_path, entry):
 
 @pytest.mark.parametrize("entry", ["strips", "shifted"])
 def test_figures_on_ray_are_the_published_ones(raybench, tmp_path, local_ray, entry):
-    run(raybench, tmp_path / "out", *ENTRIES[entry], "--device", "cpu")
+    run(raybench, tmp_path / "out", *ENTRIES[entry], "--device", "cpu", "--cpus", "2")
     assert_golden(tmp_path / "out", "shifted" if entry == "shifted" else "block4", COMPUTED)
 
 
 def test_tables_and_results_are_byte_equal_for_every_shard_size_and_executor(raybench, tmp_path, local_ray):
     given = ("--data", DATA / "hpatches", "--descriptor", "sift", "--k", "3")
     seen = set()
-    for name, executor in (("inline", INLINE), ("ray", ("--device", "cpu"))):
+    for name, executor in (("inline", INLINE), ("ray", ("--device", "cpu", "--cpus", "2"))):
         for size in ("7", "100", "default") if name == "inline" else ("7",):
             out = tmp_path / name / size
             run(raybench, out, *given, *(() if size == "default" else ("--shard-size", size)), *executor)

@@ -11,7 +11,7 @@ from conftest import GOLDEN
 
 DESCRIPTORS = {"verification": "block20", "matching": "block20", "retrieval": "grey16"}
 INLINE = ("--ray", "off")
-EXECUTORS = {"inline": INLINE, "ray": ("--device", "cpu")}
+EXECUTORS = {"inline": INLINE, "ray": ("--device", "cpu", "--cpus", "2")}
 
 
 @pytest.fixture(params=EXECUTORS)
