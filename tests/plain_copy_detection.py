@@ -24,11 +24,15 @@ def describe(folder, model, size):
     return [path.stem for path in paths], np.stack(rows)
 
 
-def disc_figures(root, model_file, size, codec, k=10):
-    """uAP, accuracy-at-1 and recall-at-p90 of a codec without score normalisation."""
+def described_sets(root, model_file, size):
+    """Names and rows of queries, references and training images."""
     model = torch.jit.load(model_file)
-    parts = {name: describe(Path(root) / name, model, size) for name in ("val_query", "val_ref", "training")}
-    (queries, query_rows), (references, reference_rows), (_, training_rows) = parts.values()
+    return [describe(Path(root) / name, model, size) for name in ("val_query", "val_ref", "training")]
+
+
+def disc_figures(root, sets, codec, k=10):
+    """uAP, accuracy-at-1 and recall-at-p90 of a codec without score normalisation."""
+    (queries, query_rows), (references, reference_rows), (_, training_rows) = sets
     index = faiss.index_factory(query_rows.shape[1], codec)
     index.train(training_rows)
     index.add(reference_rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from image_models import torchscript_file, weight_file
-from plain_copy_detection import disc_figures
+from plain_copy_detection import described_sets, disc_figures
 
 from raybench.demo.copies import make_copies
 from raybench.sscd_flags import copydays_arguments, disc_arguments
@@ -67,8 +67,9 @@ def test_weights_and_torchscript_give_one_table_which_a_plain_script_gives_too(c
     for weights, script in zip(*tables, strict=True):
         assert (weights["codec"], weights["score_norm"]) == (script["codec"], script["score_norm"])
         assert figures(weights) == pytest.approx(figures(script), abs=1e-6)
+    sets = described_sets(copies / "disc", models[1], 64)
     for row in tables[0][:2]:
-        plain = disc_figures(copies / "disc", models[1], 64, row["codec"])
+        plain = disc_figures(copies / "disc", sets, row["codec"])
         assert figures(row) == pytest.approx(plain, abs=1e-5)
 
 
