@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from raybench import storage
 from raybench.benchmarks.copy_scores import Scored, Variant, candidates_in
 from raybench.digests import digest_of
+from raybench.engine.export import Export
 from raybench.engine.plan import Shard
 from raybench.engine.run import Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.stage import Mapped
 from raybench.formats import disc
 from raybench.formats.names import Names
 from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
-from raybench.metrics.micro_ap import Predictions
 
 POINTS = ("rank", "recall", "precision", "score")
 
@@ -32,70 +33,34 @@ def variant_slug(variant: Variant) -> str:
     return "_".join(re.sub(r"[^\w.]+", "-", part).strip("-") for part in parts)
 
 
-@dataclass(frozen=True)
-class PredictionFiles:
-    """The stage that writes candidates as predictions.csv, by query, then falling score; a file a shard."""
-
-    pairs: tuple[Mapped, ...]
-    queries: Names
-    references: Names
-
-    name = "predictions"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        pairs = [mapped.digest for mapped in self.pairs]
-        return digest_of(self.name, self.version, pairs, self.queries.digest, self.references.digest)
-
-    def load(self, shard: Shard) -> Predictions:
-        return candidates_in(self.pairs[shard.index])
-
-    def compute(self, payload: Predictions) -> Arrays:
-        order = np.lexsort((payload.reference, -payload.score, payload.query))
-        queries, references = self.queries.take(payload.query[order]), self.references.take(payload.reference[order])
-        text = disc.write_predictions(queries, references, payload.score[order])
-        return {FILE_BYTES: np.frombuffer(text, np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"predictions of variant {shard.index + 1}"
+def export_predictions(run: Run, files: dict[str, Mapped], queries: Names, references: Names) -> list[str]:
+    """Candidates as predictions.csv, by query, then falling score, each under its name."""
+    pairs = tuple(files.values())
+    source = digest_of([mapped.digest for mapped in pairs], queries.digest, references.digest)
+    write = partial(_prediction_file, pairs, queries, references)
+    run.export(Export("predictions", source, write, tuple(files)), list(files))
+    return list(files)
 
 
-@dataclass(frozen=True)
-class Curves:
-    """The stage that writes precision-recall points, a Parquet file a variant."""
-
-    scores: Mapped
-    variants: tuple[Variant, ...]
-
-    name = "curves"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.scores.digest)
-
-    def load(self, shard: Shard) -> Arrays:
-        arrays = self.scores.read(shard.index)
-        return {name: arrays[name] for name in POINTS}
-
-    def compute(self, payload: Arrays) -> Arrays:
-        return {FILE_BYTES: np.frombuffer(write_parquet(payload), np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"curve of {variant_slug(self.variants[shard.index])}"
+def _prediction_file(pairs: tuple[Mapped, ...], queries: Names, references: Names, number: int) -> bytes:
+    found = candidates_in(pairs[number])
+    order = np.lexsort((found.reference, -found.score, found.query))
+    names = queries.take(found.query[order]), references.take(found.reference[order])
+    return disc.write_predictions(*names, found.score[order])
 
 
 def export_curves(run: Run, scored: Scored) -> list[str]:
-    """A file of points for each variant that has figures."""
+    """A file of precision-recall points for each variant that has figures."""
     if scored.mapped is None:
         return []
-    variants = tuple(scored.figures)
-    names = [f"curves/{variant_slug(variant)}.parquet" for variant in variants]
-    run.export(Curves(scored.mapped, variants), names)
+    names = [f"curves/{variant_slug(variant)}.parquet" for variant in scored.figures]
+    run.export(Export("curves", scored.mapped.digest, partial(_curve_file, scored.mapped), tuple(names)), names)
     return names
+
+
+def _curve_file(scores: Mapped, number: int) -> bytes:
+    arrays = scores.read(number)
+    return write_parquet({name: arrays[name] for name in POINTS})
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks import image_sets
-from raybench.benchmarks.copy_files import PredictionFiles, ReadPredictions, export_curves, variant_slug
+from raybench.benchmarks.copy_files import ReadPredictions, export_curves, export_predictions, variant_slug
 from raybench.benchmarks.copy_pictures import SHEETS, Mistakes, draw_mistakes, gallery
 from raybench.benchmarks.copy_scores import Variant, score
 from raybench.benchmarks.disc_candidates import Candidates, find_candidates
@@ -167,10 +167,9 @@ class Plan:
         there = [variant for variant in chosen if variant in candidates.pairs]
         if not there:
             return []
-        names = ["results/predictions.csv", *(f"results/{variant_slug(one)}/predictions.csv" for one in there)]
-        pairs = tuple(candidates.pairs[variant] for variant in (there[0], *there))
-        run.export(PredictionFiles(pairs, self.sets.queries.names, self.sets.references.names), names)
-        return names
+        files = {"results/predictions.csv": candidates.pairs[there[0]]}
+        files |= {f"results/{variant_slug(one)}/predictions.csv": candidates.pairs[one] for one in there}
+        return export_predictions(run, files, self.sets.queries.names, self.sets.references.names)
 
 
 def prepare(job: Job) -> Plan | ScoredPlan:

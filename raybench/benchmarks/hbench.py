@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from raybench import storage
-from raybench.benchmarks.job import Job, Option
+from raybench.benchmarks.job import Job, Option, device_for
 from raybench.descriptors import DescriptorSpec, resolve
 from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
@@ -134,7 +134,6 @@ def features_of(
     if isinstance(source, VectorFiles):
         return extract_features(run, ReadVectors(source, distance, job.skip_bad_input), wanted, job.shard_size)
     assert descriptor is not None
-    asked_for_gpu = job.device == "gpu" or job.gpus is not None
-    device = "gpu" if run.gpus and (descriptor.uses_gpu or asked_for_gpu) else "cpu"
+    device = device_for(job, run, descriptor.uses_gpu)
     stage = Extract(source, descriptor, device, job.batch_size, job.skip_bad_input)
     return extract_features(run, stage, wanted, job.shard_size)

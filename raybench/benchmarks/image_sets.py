@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.job import Job, Option
+from raybench.benchmarks.job import Job, Option, device_for
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
@@ -236,8 +236,7 @@ def _described(
             vectors = take_rows(run, vectors, images.chosen, images.what)
         return Vectors(vectors, np.zeros(0, np.int64))
     assert descriptor is not None and folder is not None
-    asked_for_gpu = job.device == "gpu" or job.gpus is not None
-    device = "gpu" if run.gpus and (descriptor.uses_gpu or asked_for_gpu) else "cpu"
+    device = device_for(job, run, descriptor.uses_gpu)
     vectors, skipped = describe_images(
         run,
         folder,

@@ -53,6 +53,12 @@ class Job:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+def device_for(job: Job, run: Run, uses_gpu: bool) -> str:
+    """Where a descriptor computes: on the GPUs there are, if it uses one or the user asked for them by name."""
+    asked_for_gpu = job.device == "gpu" or job.gpus is not None
+    return "gpu" if run.gpus and (uses_gpu or asked_for_gpu) else "cpu"
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a benchmark leaves: its main table, further ones, the files it exported, and what was skipped.

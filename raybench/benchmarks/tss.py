@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.job import Benchmark, Job, Option, Outcome, device_for
 from raybench.benchmarks.tss_pairs import Chosen, choose_pairs
 from raybench.benchmarks.tss_pictures import gallery, write_pictures
 from raybench.benchmarks.tss_tables import FRACTIONS, Group, grouped, main_table, pair_table, state_notes
@@ -70,8 +70,7 @@ class Plan:
         )
 
     def _flows(self, run: Run, method: DescriptorSpec) -> FlowFields:
-        asked_for_gpu = self.job.device == "gpu" or self.job.gpus is not None
-        device = "gpu" if run.gpus and (method.uses_gpu or asked_for_gpu) else "cpu"
+        device = device_for(self.job, run, method.uses_gpu)
         stage = DenseFlow(self.chosen.truth, method, device, self.job.batch_size, self.job.skip_bad_input)
         return compute_flows(run, stage, self.job.shard_size)
 

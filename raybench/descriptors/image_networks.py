@@ -7,6 +7,7 @@ are the published ones in float32, so that every device makes the same input bit
 from __future__ import annotations
 
 import pathlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "float16", "bfloat16")
 
 
-class ImageNetwork:
+class ImageNetwork(ABC):
     """What the networks share: everything but how one is loaded. Picklable until its first `describe`."""
 
     distance = "L2"
@@ -38,9 +39,9 @@ class ImageNetwork:
         self._preprocess = Preprocess(size, mode)
         self._model: Any = None
 
+    @abstractmethod
     def load(self, device: str) -> torch.nn.Module:
         """The network on the device, in evaluation mode."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Find what is wrong with the file, before any compute."""
