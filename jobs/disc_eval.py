@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a job's working dir need not be installed
 
-from raybench.cli import main
-from raybench.sscd_flags import disc_arguments
+from raybench.cli.commands import main
+from raybench.cli.sscd_flags import disc_arguments
 
 if __name__ == "__main__":
     main(["run", *disc_arguments(sys.argv[1:])])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a job's working dir need not be installed
 
-from raybench.cli import main
+from raybench.cli.commands import main
 
 if __name__ == "__main__":
     given = sys.argv[1:]

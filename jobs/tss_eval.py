@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a job's working dir need not be installed
 
-from raybench.cli import main
+from raybench.cli.commands import main
 
 
 def switch(text: str) -> bool:

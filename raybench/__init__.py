@@ -1,16 +1,20 @@
 """raybench: distributed batch evaluation, on Ray, of image and patch descriptors, copy detection and dense flow.
 
-A module imports its own package and the rows above it:
+Folders in the order in which data meets them; a module imports its own folder and those above it:
 
-    pure        metrics/ formats/ drawing/ table.py errors.py digests.py    numbers, bytes, pictures
-    bytes       storage.py                                                  URIs
-    inputs      sources.py image_folders.py vector_sources/ flow_sets.py    patches, images, vectors, flows,
-                descriptors/                                                and what describes them
-    engine      engine/                                                     shards, stages, retries; Ray
-    steps       steps/                                                      extraction, codecs, search, distances, flow
-    benchmarks  benchmarks/                                                 layout, truth, wiring and table of each
-    edges       evaluate.py arguments.py cli.py tasks.py sscd_flags.py      the output folder, the command line,
-                report/ demo/                                               pages, demo data
+    errors.py digests.py table.py   the error tree; what identifies a thing; rows at full precision
+    formats/                        bytes <-> values
+    metrics/                        figures and mergeable results
+    storage.py                      URIs <-> bytes
+    sources/                        patches, images and vectors, ordered, digested, readable by range
+    descriptors/                    what describes them
+    engine/                         shards, stages, runs, executors (in this process, Ray)
+    extract/                        source x descriptor -> vector sets
+    search/                         exact search, codecs, score normalisation
+    benchmarks/                     one folder per family
+    runs/                           one evaluation from job to folder; finished runs, the page
+    demo/                           small data sets made from real photos
+    cli/                            the command line
 """
 
 import os

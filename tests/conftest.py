@@ -33,7 +33,7 @@ class Said:
 @pytest.fixture
 def raybench(capsys):
     """The command line, in this process; joins the session's Ray if that is up and `--ray off` is not given."""
-    from raybench.cli import exit_code
+    from raybench.cli.commands import exit_code
 
     def call(*arguments):
         capsys.readouterr()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from raybench.metrics.distances import row_distances
+from raybench.search.distances import row_distances
 
 KINDS = ("small integers", "floats", "float32", "far from the origin", "tiny", "huge", "all equal")
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
+from raybench.benchmarks.copies.copydays_figures import overall_micro_ap, query_ap, relevant_results
 from raybench.errors import ProblemList
 from raybench.formats.copydays import CopydaysLayout
 from raybench.formats.disc import match_tables, read_ground_truth, read_predictions
-from raybench.metrics.copydays import overall_micro_ap, query_ap, relevant_results
 from raybench.metrics.micro_ap import Predictions, TruePairs, score_pooled
-from raybench.vector_sources import NamedVectors
+from raybench.sources.named_vectors import NamedVectors
 
 DISC = json.loads((GOLDEN / "disc" / "expected.json").read_text())
 COPYDAYS = json.loads((GOLDEN / "copydays" / "expected.json").read_text())

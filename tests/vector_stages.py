@@ -8,7 +8,7 @@ from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
-from raybench.steps.vector_set import VectorSet, vector_arrays
+from raybench.extract.vector_set import VectorSet, vector_arrays
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from raybench.benchmarks import (
-    copydays,
-    disc2021,
-    hbench_classification,
-    hbench_matching,
-    hbench_retrieval,
-    hpatches_matching,
-    hpatches_retrieval,
-    hpatches_verification,
-    tss,
-)
+from raybench.benchmarks.copies import copydays, disc2021
+from raybench.benchmarks.hbench import classification as hbench_classification
+from raybench.benchmarks.hbench import matching as hbench_matching
+from raybench.benchmarks.hbench import retrieval as hbench_retrieval
+from raybench.benchmarks.hpatches import matching as hpatches_matching
+from raybench.benchmarks.hpatches import retrieval as hpatches_retrieval
+from raybench.benchmarks.hpatches import verification as hpatches_verification
 from raybench.benchmarks.job import Benchmark
+from raybench.benchmarks.tss import tss
 
 BENCHMARKS: dict[str, Benchmark] = {
     "hbench-classification": hbench_classification.BENCHMARK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from raybench.engine.stage import Mapped
+from raybench.engine.stages import Mapped
 from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.ranking import Curve, Flags, curve

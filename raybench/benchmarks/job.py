@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from raybench.drawing import Picture
+from raybench.benchmarks.picture import Picture
 from raybench.engine.run import Run
 from raybench.table import Table
 

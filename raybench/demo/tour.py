@@ -8,18 +8,18 @@ from typing import Any
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
+from raybench.benchmarks.task_files import Sizes, by_sequence, hbench_tasks, hpatches_tasks
+from raybench.benchmarks.tss.methods import FLOW_METHODS
 from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
 from raybench.demo.tss import make_tss
-from raybench.descriptors.flow import FLOW_METHODS
-from raybench.engine.manifest import Manifest
 from raybench.errors import ProblemList
-from raybench.evaluate import Evaluation, Settings, evaluate, open_session
-from raybench.finished import shown_run
-from raybench.report.page import Shown, write_report
-from raybench.sources import Strips
+from raybench.runs.evaluate import Evaluation, Settings, evaluate, open_session
+from raybench.runs.finished import shown_run
+from raybench.runs.manifest import Manifest
+from raybench.runs.report.page import Shown, write_report
+from raybench.sources.patches import Strips
 from raybench.table import Table, joined
-from raybench.tasks import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
 # PDQ's package comes as source: where it could not be built, the tour goes without it.

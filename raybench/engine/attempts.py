@@ -10,8 +10,8 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 
-from raybench.engine.plan import Shard
-from raybench.engine.stage import Stage
+from raybench.engine.shards import Shard
+from raybench.engine.stages import Stage
 from raybench.errors import CorruptShard, InputError, ShardFailed, StorageError
 
 MOST_FAILURES = 3

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from raybench.digests import digest_of
-from raybench.engine.plan import Shard
-from raybench.engine.stage import FILE_BYTES
+from raybench.engine.shards import Shard
+from raybench.engine.stages import FILE_BYTES
 from raybench.formats.shardfile import Arrays
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from raybench.engine.attempts import Attempts, Failure
-from raybench.engine.plan import Shard
 from raybench.engine.progress import Observer
-from raybench.engine.stage import Place, Receipt, Sink, Stage, finish_shard, load_shard
+from raybench.engine.shards import Shard
+from raybench.engine.stages import Place, Receipt, Sink, Stage, finish_shard, load_shard
 
 
 class InlineExecutor:

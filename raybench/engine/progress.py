@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
-from raybench.engine.stage import Receipt
+from raybench.engine.stages import Receipt
 
 LOG_EVERY_SECONDS = 5.0  # job logs are read by people: one line a stage and every few seconds, not one a shard
 

@@ -19,10 +19,10 @@ import ray
 from ray.exceptions import RayActorError, RayError
 
 from raybench.engine.attempts import Attempts, Failure
-from raybench.engine.plan import Shard
 from raybench.engine.progress import Observer
 from raybench.engine.ray_pool import Pool, Seat, load_ahead
-from raybench.engine.stage import Receipt, Sink, Stage
+from raybench.engine.shards import Shard
+from raybench.engine.stages import Receipt, Sink, Stage
 from raybench.errors import ConfigError, ShardFailed
 
 QUEUE_PER_ACTOR = 2  # one shard at work, one waiting behind it

@@ -14,8 +14,8 @@ from typing import Any
 import ray
 
 from raybench.engine.attempts import Failure
-from raybench.engine.plan import Shard
-from raybench.engine.stage import Loaded, Place, Receipt, Sink, Stage, finish_shard, load_shard
+from raybench.engine.shards import Shard
+from raybench.engine.stages import Loaded, Place, Receipt, Sink, Stage, finish_shard, load_shard
 
 
 class Worker:

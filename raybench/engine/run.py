@@ -15,9 +15,9 @@ from typing import Any, Protocol, Self
 
 from raybench import storage
 from raybench.digests import digest_of
-from raybench.engine.plan import Shard, plan
 from raybench.engine.progress import Observer
-from raybench.engine.stage import Files, Mapped, Receipt, Sink, Stage
+from raybench.engine.shards import Shard, plan
+from raybench.engine.stages import Files, Mapped, Receipt, Sink, Stage
 from raybench.errors import CorruptShard, ShardFailed
 from raybench.formats.shardfile import Arrays
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ray.util.metrics import Counter, Gauge, Histogram
 
 from raybench.engine.progress import Silent
-from raybench.engine.stage import Receipt
+from raybench.engine.stages import Receipt
 
 METRICS: dict[str, tuple[str, ...]] = {
     "raybench_shards": ("stage", "outcome"),

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from raybench import flow_sets
+from raybench.benchmarks.tss import trees
+from raybench.benchmarks.tss.resampling import warped
+from raybench.benchmarks.tss.rules_vc import known
 from raybench.demo.tss import SUBJECTS, make_tss
-from raybench.metrics.flow import known
-from raybench.metrics.resampling import warped
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     make_tss(folder)
-    found = flow_sets.list_truth(str(folder / "Dataset"))
-    pairs = flow_sets.look_at_truth(found, list(found.entries), images=True)
+    found = trees.list_truth(str(folder / "Dataset"))
+    pairs = trees.look_at_truth(found, list(found.entries), images=True)
     assert not found.problems
-    return folder, flow_sets.TruthSet.of(found, list(pairs.values()), True, False)
+    return folder, trees.TruthSet.of(found, list(pairs.values()), True, False)
 
 
 def test_there_are_two_groups_with_one_mirrored_pair_each(made):

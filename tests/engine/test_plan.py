@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raybench.engine.plan import Shard, plan
+from raybench.engine.shards import Shard, plan
 
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 

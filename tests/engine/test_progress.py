@@ -12,7 +12,7 @@ import pytest
 
 from raybench.engine import progress as module
 from raybench.engine.progress import Bar, JsonLines, Observers, Pace, Silent, progress
-from raybench.engine.stage import Place, Receipt
+from raybench.engine.stages import Place, Receipt
 
 
 def receipt(index: int, items: int = 10) -> Receipt:

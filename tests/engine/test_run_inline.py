@@ -9,10 +9,10 @@ import pytest
 
 from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.plan import Shard
 from raybench.engine.progress import Silent
 from raybench.engine.run import FAN_IN, MOST_REPAIRS, Run
-from raybench.engine.stage import FILE_BYTES, Mapped
+from raybench.engine.shards import Shard
+from raybench.engine.stages import FILE_BYTES, Mapped
 from raybench.errors import DataError, ShardFailed
 from raybench.metrics.partials import Rows
 

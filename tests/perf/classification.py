@@ -11,16 +11,16 @@ from unittest import mock
 
 import numpy as np
 
-from raybench.benchmarks.hbench_classification import Scores
-from raybench.benchmarks.hbench_pairs import Segment, Task
+from raybench.benchmarks.hbench.classification import Scores
+from raybench.benchmarks.hbench.pairs import Segment, Task
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
-from raybench.engine.stage import Mapped
-from raybench.metrics.distances import row_distances
+from raybench.engine.stages import Mapped
+from raybench.extract.patches import Features
 from raybench.metrics.partials import Rows
-from raybench.steps.extract import Features
-from raybench.steps.pairs import Pairs, pair_distances
+from raybench.search.distances import row_distances
+from raybench.search.pairs import Pairs, pair_distances
 from tests.perf import published, scene
 from tests.perf.figures import Figure, best_of_each
 
@@ -95,7 +95,7 @@ def _shares(run: Run, stored: Features, pairs: Pairs, task: Task) -> str:
 
     with (
         mock.patch.object(Features, "gather", timed("gather", Features.gather)),
-        mock.patch("raybench.steps.pairs.row_distances", timed("distance", row_distances)),
+        mock.patch("raybench.search.pairs.row_distances", timed("distance", row_distances)),
     ):
         timed("all", classify)(run, stored, pairs, task)
     whole = spent.pop("all")

@@ -16,15 +16,15 @@ from unittest import mock
 
 import numpy as np
 
-from raybench import flow_sets, storage
+from raybench import storage
+from raybench.benchmarks.tss import rules_vc, segmentation, trees
+from raybench.benchmarks.tss.pair_scores import ScorePairs, score_pairs
+from raybench.benchmarks.tss.scoring import Rules
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.formats.flo import UNKNOWN, write_flo
 from raybench.formats.tss import write_png
-from raybench.metrics import flow, segmentation
-from raybench.metrics.tss import Rules
-from raybench.steps.score_pairs import ScorePairs, score_pairs
 from tests.perf import published
 from tests.perf.figures import Figure, Memory, best_of_each, cpu_seconds_of, peak_resident_bytes
 
@@ -58,7 +58,7 @@ def figures(folder: Path) -> Iterator[Figure | Memory | Said]:
 
 def _fields() -> Iterator[Figure]:
     """Errors and all fifty thresholds of one field, with every true pixel known and with a third, as in TSS."""
-    limits = flow.thresholds_px(SIZE)
+    limits = rules_vc.thresholds_px(SIZE)
     for what, known_share in (("all pixels known", 1.0), ("a third known", 1 / 3)):
         fields = (_field(0, 15.0), _truth(known_share))
         np.testing.assert_allclose(_accuracies(*fields), published.flow_accuracy(*fields, limits), atol=1e-12)
@@ -69,7 +69,7 @@ def _fields() -> Iterator[Figure]:
 
 
 def _accuracies(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    return flow.accuracies(flow.true_pixel_errors(found, truth), flow.thresholds_px(SIZE))
+    return rules_vc.accuracies(rules_vc.true_pixel_errors(found, truth), rules_vc.thresholds_px(SIZE))
 
 
 def _field(seed: int, reach: float, size: tuple[int, int] = SIZE) -> np.ndarray:
@@ -109,11 +109,11 @@ def make_pairs(folder: Path, count: int) -> None:
 
 def stage(folder: Path, count: int) -> ScorePairs:
     """The stage over the first pairs."""
-    true, found = flow_sets.list_truth(f"{folder}/Dataset"), flow_sets.list_results(f"{folder}/Results")
+    true, found = trees.list_truth(f"{folder}/Dataset"), trees.list_results(f"{folder}/Results")
     keys = list(true.entries)[:count]
-    pairs, files = flow_sets.look_at_truth(true, keys, images=False), flow_sets.look_at_results(found, keys)
-    truth = flow_sets.TruthSet.of(true, list(pairs.values()), images=False, by_content=False)
-    return ScorePairs(truth, flow_sets.ResultSet.of(found, files, by_content=False), Rules())
+    pairs, files = trees.look_at_truth(true, keys, images=False), trees.look_at_results(found, keys)
+    truth = trees.TruthSet.of(true, list(pairs.values()), images=False, by_content=False)
+    return ScorePairs(truth, trees.ResultSet.of(found, files, by_content=False), Rules())
 
 
 def _run(folder: Path, executor: Any = None) -> Run:
@@ -139,10 +139,10 @@ def _shares(folder: Path) -> Said:
     score_pairs(_run(folder), made, None)  # warm
     with (
         mock.patch.object(storage, "read", timed("reading", storage.read)),
-        mock.patch.object(flow, "resized_pair", timed("resizing flows", flow.resized_pair)),
+        mock.patch.object(rules_vc, "resized_pair", timed("resizing flows", rules_vc.resized_pair)),
         mock.patch.object(segmentation, "resized_bytes", timed("resizing masks", segmentation.resized_bytes)),
-        mock.patch.object(flow, "true_pixel_errors", timed("error", flow.true_pixel_errors)),
-        mock.patch.object(flow, "accuracies", timed("thresholds", flow.accuracies)),
+        mock.patch.object(rules_vc, "true_pixel_errors", timed("error", rules_vc.true_pixel_errors)),
+        mock.patch.object(rules_vc, "accuracies", timed("thresholds", rules_vc.accuracies)),
     ):
         whole = cpu_seconds_of(lambda: score_pairs(_run(folder), made, None))
     spent["the rest (decoding masks, NaN, IoU, publishing)"] = whole - sum(spent.values())
@@ -191,7 +191,7 @@ def _wall_seconds(folder: Path, executor: Any, made: ScorePairs) -> float:
 
 def _memory(folder: Path) -> Memory:
     """Peak resident size of a process that scores all pairs."""
-    code = f"from tests.perf import flow; from pathlib import Path; flow.score_all(Path({str(folder)!r}))"
+    code = f"from tests.perf import flow; from pathlib import Path; rules_vc.score_all(Path({str(folder)!r}))"
     peak = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     return Memory(f"{ALL_PAIRS} pairs of 800 x 600 in one process", int(peak), MOST_BYTES)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.tasks import IMAGES_A_LEVEL, LEVELS
+from raybench.benchmarks.task_files import IMAGES_A_LEVEL, LEVELS
 from tests.perf.bench import ONE_THREAD
 
 DIMENSION, CPUS, SPLIT = 128, 2, "full"

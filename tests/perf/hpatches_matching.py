@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.benchmarks.hpatches_matching import PAIRS_PER_SHARD, MatchImages
+from raybench.benchmarks.hpatches.matching import PAIRS_PER_SHARD, MatchImages
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
-from raybench.engine.stage import Mapped
+from raybench.engine.stages import Mapped
+from raybench.extract.patches import Features
 from raybench.metrics.partials import Rows
-from raybench.steps.extract import Features
 from tests.perf import levels, published
 from tests.perf.figures import Figure, best_of_each
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.benchmarks.hpatches import LEVELS
-from raybench.benchmarks.hpatches_retrieval import POOLS, VIEWS, Scores, Task
+from raybench.benchmarks.hpatches.inputs import LEVELS
+from raybench.benchmarks.hpatches.retrieval import POOLS, VIEWS, Scores, Task
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
-from raybench.engine.stage import Mapped
+from raybench.engine.stages import Mapped
+from raybench.extract.patches import Features
 from raybench.metrics.partials import Counts, Rows
-from raybench.steps.closer import count_closer
-from raybench.steps.extract import Features
-from raybench.steps.pairs import Pairs, pair_distances
+from raybench.search.closer import count_closer
+from raybench.search.pairs import Pairs, pair_distances
 from tests.perf import levels, published
 from tests.perf.figures import Figure, Memory, best_of_each, peak_resident_bytes
 

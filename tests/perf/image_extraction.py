@@ -22,9 +22,9 @@ from raybench.descriptors.sscd_network import Network
 from raybench.engine.progress import Silent
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Executor, Run
+from raybench.extract.images import describe_images
 from raybench.formats.images import Preprocess
-from raybench.image_folders import ImageFolder
-from raybench.steps.describe import describe_images
+from raybench.sources.image_folders import ImageFolder
 from tests.perf.figures import Figure
 from tests.perf.full_size import tree
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raybench.benchmarks.hpatches import LEVELS
-from raybench.benchmarks.hpatches_retrieval import Task, cuts_of_pools
-from raybench.engine.plan import Shard
+from raybench.benchmarks.hpatches.inputs import LEVELS
+from raybench.benchmarks.hpatches.retrieval import Task, cuts_of_pools
 from raybench.engine.run import Run
+from raybench.engine.shards import Shard
+from raybench.extract.patches import IMAGES_PER_SHARD, Features
 from raybench.formats.hpatches import ReferencePatches
 from raybench.formats.shardfile import Arrays
-from raybench.steps.closer import Patches, Search
-from raybench.steps.extract import IMAGES_PER_SHARD, Features
-from raybench.steps.pairs import Pairs
+from raybench.search.closer import Patches, Search
+from raybench.search.pairs import Pairs
 
 SEQUENCES, IMAGES, DIMENSION = 40, 16, 128
 NOISE = (0.0, 0.7, 1.1, 1.5)  # of ref, e, h, t, where a patch has deviation 1

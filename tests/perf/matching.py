@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.hbench_image_pairs import Task
-from raybench.benchmarks.hbench_matching import Scores
+from raybench.benchmarks.hbench.image_pairs import Task
+from raybench.benchmarks.hbench.matching import Scores
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.plan import Shard
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
+from raybench.engine.shards import Shard
+from raybench.extract.patches import IMAGES_PER_SHARD, Features
 from raybench.formats.hbench_matching import ImagePair
 from raybench.formats.shardfile import Arrays
-from raybench.steps.extract import IMAGES_PER_SHARD, Features
-from raybench.steps.neighbours import ImagePairs, Matches, match_images
+from raybench.search.neighbours import ImagePairs, Matches, match_images
 from tests.perf import published
 from tests.perf.figures import Figure, best_of_each
 

@@ -11,8 +11,8 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.ray_core import RayExecutor, connect
 from raybench.engine.run import Executor, Run
-from raybench.steps.extract import Features
-from raybench.steps.pairs import Pairs, pair_distances
+from raybench.extract.patches import Features
+from raybench.search.pairs import Pairs, pair_distances
 from tests.perf import scene
 from tests.perf.figures import Figure
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raybench.engine.plan import Shard
 from raybench.engine.run import Run
+from raybench.engine.shards import Shard
+from raybench.extract.patches import IMAGES_PER_SHARD, Features
 from raybench.formats.shardfile import Arrays
-from raybench.steps.extract import IMAGES_PER_SHARD, Features
-from raybench.steps.pairs import Pairs
+from raybench.search.pairs import Pairs
 
 SEQUENCES, IMAGES, PATCHES, DIMENSION = 20, 16, 600, 128
 POSITIVES, NEGATIVES = 200_000, 1_000_000

@@ -16,14 +16,14 @@ import numpy as np
 
 from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.plan import Shard
 from raybench.engine.progress import Silent
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Executor, Run
+from raybench.engine.shards import Shard
+from raybench.extract.vector_set import VectorSet, vector_arrays
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import TopK
-from raybench.steps.search import search_sets
-from raybench.steps.vector_set import VectorSet, vector_arrays
+from raybench.search.tiles import search_sets
 from tests.perf.figures import Figure, best_of_each
 
 ROUNDS = 3

@@ -11,8 +11,8 @@ from pathlib import Path
 from raybench.engine.progress import Silent
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Run
-from raybench.steps.candidates import global_pairs, nearest_pairs
-from raybench.steps.search import search_sets
+from raybench.search.candidates import global_pairs, nearest_pairs
+from raybench.search.tiles import search_sets
 from tests.perf.figures import Memory
 from tests.perf.full_size import tree
 from tests.perf.search import made_up

@@ -18,9 +18,9 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
-from raybench.steps.export_set import descriptor_file, export_sets
-from raybench.steps.read_set import read_set
-from raybench.vector_sources import NamedVectors
+from raybench.extract.export_set import descriptor_file, export_sets
+from raybench.extract.read_set import read_set
+from raybench.sources.named_vectors import NamedVectors
 from tests.perf.figures import Memory
 
 COUNT, DIMENSION, BLOCK = 2_000_000, 256, 100_000

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.benchmarks.hpatches import LEVELS
-from raybench.benchmarks.hpatches_verification import NEGATIVES, Ranking, Scores
+from raybench.benchmarks.hpatches.inputs import LEVELS
+from raybench.benchmarks.hpatches.verification import NEGATIVES, Ranking, Scores
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
-from raybench.engine.stage import Mapped
+from raybench.engine.stages import Mapped
+from raybench.extract.patches import Features
 from raybench.metrics.partials import Rows
-from raybench.steps.extract import Features
-from raybench.steps.pairs import Pairs, pair_distances
+from raybench.search.pairs import Pairs, pair_distances
 from tests.perf import levels, published
 from tests.perf.figures import Figure, best_of_each
 

@@ -1,0 +1,1 @@
+"""Copy detection: DISC2021 and Copydays."""

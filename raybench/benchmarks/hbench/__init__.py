@@ -1,0 +1,1 @@
+"""HPatches 2016: classification, matching, retrieval (`.benchmark` files)."""

@@ -1,0 +1,1 @@
+"""HPatches 2017: verification, matching, retrieval (split CSVs)."""

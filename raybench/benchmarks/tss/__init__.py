@@ -1,0 +1,1 @@
+"""TSS: dense flow and cosegmentation of image pairs."""

@@ -1,0 +1,1 @@
+"""The command line: commands, options made from the benchmarks, the flags of published tools."""

@@ -1,0 +1,238 @@
+"""The command line: parse, call the library, print. Options, outputs and exit codes are a contract (see the README).
+
+Every option is accepted with `-` or `_`. A problem of the user's is one line on standard error and exit code 2; a shard
+that failed for good is 3; an interrupt is 130 and says how to go on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from raybench import __version__, storage
+from raybench.benchmarks import BENCHMARKS, FAMILIES
+from raybench.benchmarks.job import Benchmark
+from raybench.benchmarks.task_files import Sizes, by_sequence, hbench_tasks, hpatches_tasks
+from raybench.benchmarks.tss.methods import FLOW_METHODS
+from raybench.cli.options import POSITIVE, common_options, input_options, jobs_of
+from raybench.descriptors import DESCRIPTORS, MODEL_FILES
+from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
+from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
+from raybench.runs.evaluate import Settings, evaluate, evaluate_all, preflight_all
+from raybench.runs.finished import finished_manifest, shown_run
+from raybench.runs.report.page import Shown, write_report
+from raybench.sources.patches import Strips, VectorFiles
+
+MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The `raybench` command."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `ray job stop` ends a run as Ctrl-C does
+    _leave(exit_code(arguments))
+
+
+def _leave(code: int) -> None:
+    """End the process once what was registered for its end has run.
+
+    Without a last walk through native libraries: one whose thread still ran has aborted there, after all was done.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # a reader that is gone, a stream that is closed
+            stream.flush()
+    os._exit(code)
+
+
+def exit_code(arguments: list[str]) -> int:
+    """Run one command and say what went wrong with it, if anything."""
+    try:
+        cli.main(arguments, prog_name="raybench", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 2
+    except (InputError, click.ClickException) as error:
+        _say_problems(error)
+        code = 2
+    except ShardFailed as error:
+        click.echo(f"error: {error}\nwhat is published stays; the same command goes on from there", err=True)
+        code = 3
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; the same command resumes: what is published is not computed again", err=True)
+        return 130
+    except Exception as error:  # noqa: BLE001 (the last line of defence: say it in one line)
+        click.echo(f"error: {type(error).__name__}: {error} (unexpected; --debug shows where)", err=True)
+        code = 1
+    else:
+        return 0
+    if "--debug" in arguments:
+        traceback.print_exc()
+    return code
+
+
+def _say_problems(error: InputError | click.ClickException) -> None:
+    lines = error.lines() if isinstance(error, InputError) else [" ".join(error.format_message().split())]
+    for line in lines[:MOST_LINES]:
+        click.echo(f"error: {line}", err=True)
+    if len(lines) > MOST_LINES:
+        click.echo(f"error: … and {len(lines) - MOST_LINES:,} more problems", err=True)
+
+
+@click.group(
+    context_settings={
+        "token_normalize_func": lambda token: token.replace("_", "-"),
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 110,
+    }
+)
+@click.version_option(__version__)
+def cli() -> None:
+    """Evaluate descriptors, copy detection and dense flow: images → descriptors → results → table."""
+
+
+class BenchmarkGroup(click.Group):
+    """A command whose next word is a benchmark."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            raise ConfigError(
+                f"unknown benchmark {args[0]}{nearest(args[0], BENCHMARKS)}; they are {', '.join(BENCHMARKS)}, "
+                f"and all at once {', '.join(FAMILIES)}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _run(members: Sequence[Benchmark]) -> Callable[..., None]:
+    def command(**given: Any) -> None:
+        jobs, settings = jobs_of(members, given)
+        for found in [evaluate(jobs[0], settings)] if len(jobs) == 1 else evaluate_all(jobs, settings):
+            if found.already_done:
+                click.echo(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
+            click.echo(found.tables[0].to_text())
+            click.echo(f"table {storage.join(found.out, found.tables[0].file_name)}\nreport {found.report}")
+
+    return command
+
+
+def _check(members: Sequence[Benchmark]) -> Callable[..., None]:
+    def command(**given: Any) -> None:
+        for found in preflight_all(*jobs_of(members, given)):
+            click.echo(f"good: {found}")
+
+    return command
+
+
+def _group(
+    name: str, text: str, action: Callable[[Sequence[Benchmark]], Callable[..., None]], out_required: bool
+) -> BenchmarkGroup:
+    group = BenchmarkGroup(name, help=text)
+    alone = {benchmark.name: (benchmark,) for benchmark in BENCHMARKS.values()}
+    families = {family: tuple(BENCHMARKS[name] for name in names) for family, names in FAMILIES.items()}
+    for command, members in (alone | families).items():
+        own = {option.name: option for member in members for option in input_options(member)}
+        options = [*own.values(), *common_options(out_required)]
+        summary = members[0].summary if len(members) == 1 else ", ".join(member.name for member in members)
+        described = f"{summary}.\n\nNeeds {members[0].needs}."
+        group.add_command(click.Command(command, params=list(options), callback=action(members), help=described))
+    return group
+
+
+cli.add_command(_group("run", "Run a benchmark, or resume it.", _run, out_required=True))
+cli.add_command(
+    _group("check", "Find in seconds what `run` would trip over; computes nothing.", _check, out_required=False)
+)
+
+
+@cli.command("list")
+def list_() -> None:
+    """Benchmarks and descriptors, and what each needs."""
+    click.echo("benchmarks")
+    for benchmark in BENCHMARKS.values():
+        click.echo(f"  {benchmark.name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
+    for family, names in FAMILIES.items():
+        click.echo(f"  {family:<24} at once: {', '.join(names)}")
+    _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
+    _list_descriptors("images (disc2021, copydays)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    _list_descriptors("image pairs: flow methods (tss)", FLOW_METHODS, ())
+
+
+def _list_descriptors(of: str, named: Iterable[str], files: Collection[str]) -> None:
+    click.echo(f"\ndescriptors of {of}\n  {', '.join(named)}\n  module:Class (your own; see the README)")
+    if files:
+        click.echo(f"  {', '.join(f'{kind}:URI' for kind in files)} (a model file)")
+
+
+@cli.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option("--out", default="report.html", show_default=True, metavar="FILE.html")
+def report(runs: tuple[str, ...], out: str) -> None:
+    """One self-contained page over finished runs."""
+    page = write_report([_shown(uri) for uri in map(storage.checked, runs)])
+    target = storage.checked(out)
+    storage.publish(target, page.encode())
+    click.echo(f"report {target}")
+
+
+def _shown(uri: str) -> Shown:
+    """A run for the page, without pictures where what they show is gone."""
+    finished_manifest(uri)
+    try:
+        return shown_run(uri)
+    except InputError as error:
+        found = shown_run(uri, pictured=False)
+        click.echo(f"{uri}: no pictures ({error})", err=True)
+        return found
+
+
+@cli.command()
+@click.argument("protocol", type=click.Choice(["hbench", "hpatches"]))
+@click.option("--data", metavar="URI", help="folder of SEQ/IM.png strips")
+@click.option("--features", metavar="URI", help="or folder of descriptors, SEQ/IM.csv and other kinds")
+@click.option("--out", required=True, metavar="URI", help="where the task files go; becomes --benchmarks or --tasks")
+@click.option("--positives", type=POSITIVE, default=Sizes.positives, show_default=True, help="pairs a list of matches")
+@click.option("--negatives", type=POSITIVE, default=Sizes.negatives, show_default=True, help="pairs a list of others")
+@click.option("--queries", type=POSITIVE, default=Sizes.queries, show_default=True, help="of a retrieval task")
+@click.option("--distractors", type=POSITIVE, default=Sizes.distractors, show_default=True, help="hpatches: of a split")
+@click.option(
+    "--pool-sequences", type=POSITIVE, default=Sizes.pool_sequences, show_default=True, help="hbench: of a pool"
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+def tasks(protocol: str, data: str | None, features: str | None, out: str, seed: int, **sizes: int) -> None:
+    """Make task files for patch data of your own: .benchmark sets (hbench) or split CSVs (hpatches)."""
+    if (data is None) == (features is None):
+        raise ConfigError("tasks: give one of --data, --features")
+    source = Strips.scan(storage.checked(data)) if data else VectorFiles.scan(storage.checked(features or ""))
+    problems = ProblemList()
+    counts = source.counts(range(len(source.keys)), problems)
+    problems.check()
+    patches = by_sequence({source.keys[item]: count for item, count in counts.items()})
+    make = hbench_tasks if protocol == "hbench" else hpatches_tasks
+    files = make(patches, Sizes(**sizes), seed)
+    folder = storage.checked(out)
+    storage.in_parallel(lambda name: storage.publish(storage.join(folder, name), files[name].encode()), files)
+    click.echo(f"{len(files)} task files over {len(patches)} sequences in {folder}")
+
+
+@cli.command()
+@click.option("--out", default="raybench-demo", show_default=True, metavar="DIR")
+@click.option("--ray", default="local", show_default=True, metavar="ADDRESS|local|off")
+@click.option("--progress", type=click.Choice(["auto", "bar", "json", "none"]), default="auto", show_default=True)
+@click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
+def demo(out: str, ray: str, progress: str) -> None:
+    """Make small data sets from real photos, run every benchmark, write one report."""
+    from raybench.demo.tour import run_demo
+
+    tables, page = run_demo(Path(out).absolute(), Settings(ray=ray, progress=progress))
+    for table in tables:
+        click.echo(table.to_text())
+    click.echo(f"report {page}")

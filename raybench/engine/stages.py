@@ -1,0 +1,178 @@
+"""What an executor runs: a Stage on a Shard into a Sink, and the Receipt that remains.
+
+`Mapped` is the handle on a stage's published shards that later stages read through. Nothing here knows what
+the arrays mean, or whether Ray is there.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from raybench import storage
+from raybench.engine.shards import Shard
+from raybench.errors import CorruptShard
+from raybench.formats import shardfile
+from raybench.formats.shardfile import Arrays
+
+FILE_BYTES = "bytes"  # the array in which a stage that makes files gives their content
+
+
+class Stage(Protocol):
+    """A picklable step. Its digest covers inputs, parameters and a hand-bumped version."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def on_device(self) -> bool:
+        """Whether `compute` wants a GPU where there is one; `load` never does."""
+        ...
+
+    def load(self, shard: Shard) -> Any:
+        """Read what the shard needs, on a CPU."""
+        ...
+
+    def compute(self, payload: Any) -> Arrays:
+        """The shard's arrays, from what `load` returned, on the device."""
+        ...
+
+    def keys(self, shard: Shard) -> str:
+        """The shard's items in words, for errors."""
+        ...
+
+
+class Sink(Protocol):
+    """Where a shard's arrays are published."""
+
+    def publish(self, shard: Shard, arrays: Arrays) -> int:
+        """Write them and return the number of bytes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A stage's published shards: the Sink that writes them and the handle that reads them."""
+
+    store: str
+    name: str
+    digest: str
+    shards: tuple[Shard, ...]
+
+    @property
+    def folder(self) -> str:
+        return storage.join(self.store, self.digest)
+
+    def uri(self, index: int) -> str:
+        return storage.join(self.folder, self.shards[index].file_name)
+
+    def publish(self, shard: Shard, arrays: Arrays) -> int:
+        data = shardfile.encode(arrays)
+        storage.publish(self.uri(shard.index), data)
+        return len(data)
+
+    def read(self, index: int) -> Arrays:
+        """A shard's arrays, as read-only views of a mapped file; raises CorruptShard."""
+        uri = self.uri(index)
+        try:
+            try:
+                return shardfile.decode(storage.read_mapped(uri))
+            except shardfile.BrokenShardFile:
+                storage.forget_copy(uri)  # perhaps only this node's copy is broken, not what is published
+                return shardfile.decode(storage.read_mapped(uri))
+        except (shardfile.BrokenShardFile, FileNotFoundError) as error:
+            raise CorruptShard(self.digest, index, str(error)) from error
+
+
+@dataclass(frozen=True)
+class Files:
+    """Output files, one a shard: the Sink of a stage whose arrays are `{"bytes": …}`."""
+
+    folder: str
+    names: tuple[str, ...]
+
+    def publish(self, shard: Shard, arrays: Arrays) -> int:
+        data = np.ascontiguousarray(arrays[FILE_BYTES], np.uint8).data  # a mapped file is not copied
+        storage.publish(storage.join(self.folder, self.names[shard.index]), data)
+        return data.nbytes
+
+
+@dataclass(frozen=True)
+class Place:
+    """Who worked: actor (or `inline`, `task`), process, node, and the device it had."""
+
+    actor: str
+    pid: int
+    node: str
+    device: str
+
+    @classmethod
+    def here(cls, actor: str = "inline", device: str = "cpu") -> Place:
+        return cls(actor, os.getpid(), socket.gethostname(), device)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What `load` gave, with when, where and how long."""
+
+    payload: Any
+    place: Place
+    started: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A shard is published: what came out, who did it, and how long each part took. `attempt` counts from 1."""
+
+    stage: str
+    index: int
+    items: int
+    rows: int
+    size_bytes: int
+    loader: Place
+    worker: Place
+    started: float
+    finished: float
+    load_seconds: float
+    compute_seconds: float
+    publish_seconds: float
+    attempt: int = field(default=1)
+
+
+def load_shard(stage: Stage, shard: Shard, place: Place) -> Loaded:
+    """Run the stage's CPU part."""
+    started = time.time()
+    payload = stage.load(shard)
+    return Loaded(payload, place, started, time.time() - started)
+
+
+def finish_shard(stage: Stage, shard: Shard, loaded: Loaded, sink: Sink, place: Place) -> Receipt:
+    """Run the stage's device part and publish what came out."""
+    begun = time.time()
+    arrays = stage.compute(loaded.payload)
+    computed = time.time()
+    size_bytes = sink.publish(shard, arrays)
+    finished = time.time()
+    return Receipt(
+        stage=stage.name,
+        index=shard.index,
+        items=len(shard),
+        rows=max((len(array) for array in arrays.values() if array.ndim), default=0),
+        size_bytes=size_bytes,
+        loader=loaded.place,
+        worker=place,
+        started=loaded.started,
+        finished=finished,
+        load_seconds=loaded.seconds,
+        compute_seconds=computed - begun,
+        publish_seconds=finished - computed,
+    )

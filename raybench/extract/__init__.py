@@ -1,0 +1,1 @@
+"""Source x descriptor -> vectors in published shards: of patches, of images, or read from disk."""

@@ -1,0 +1,250 @@
+"""ImageFolder x image descriptor -> VectorSet: headers first, then pictures in batches of one shape.
+
+A first stage reads image headers alone. By their sizes pictures are put into an order in which those of one resulting
+shape stand together, and that order is cut into shards; a batch holds pictures of one shape and never crosses a shard.
+Every row carries `index`, its picture's place in name order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench import storage
+from raybench.descriptors import moved
+from raybench.descriptors.image_descriptors import ImageDescriptor, ImageSpec
+from raybench.digests import digest_of
+from raybench.engine.run import FAN_IN, Run
+from raybench.engine.shards import Shard
+from raybench.engine.stages import Mapped
+from raybench.errors import ConfigError, DataError, Problems
+from raybench.extract.checked_rows import broken_rows, checked_rows
+from raybench.extract.image_sizes import ImageSizes, Sizes, read_sizes
+from raybench.extract.vector_set import VectorSet, vector_arrays
+from raybench.formats.images import decode
+from raybench.formats.shardfile import Arrays
+from raybench.sources.image_folders import ImageFolder
+
+IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
+SHARDS = 64  # aimed at, so that eight GPUs have eight each
+IMAGES_PER_SHARD = (16, 2_048)  # fewest, most
+# Of prepared pictures in one shard: three shards wait for each device, in the object store.
+PREPARED_BYTES_PER_SHARD = 128 * 2**20
+FILES_AT_ONCE = 32  # read together, then decoded one by one
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A shard's pictures, ready for the device: stacks of one shape, with the places of their pictures."""
+
+    places: list[NDArray[np.int64]]
+    stacks: list[NDArray[Any]]
+    skipped: list[int]
+
+
+@dataclass(frozen=True)
+class DescribeImages:
+    """The stage that describes pictures, in the given order of places."""
+
+    folder: ImageFolder
+    descriptor: ImageSpec
+    order: NDArray[np.int64]
+    device: str
+    batch_size: int | None = None
+    skip: bool = False
+    exif_rotate: bool = False
+
+    name = "describe-images"
+    version = 1
+
+    @property
+    def digest(self) -> str:
+        how = (self.device, self.batch_size, self.skip, self.exif_rotate, f"pillow {version('pillow')}")
+        return digest_of(self.name, self.version, self.folder.digest, self.descriptor.digest, self.order, how)
+
+    @property
+    def on_device(self) -> bool:
+        return self.device == "gpu"
+
+    @cached_property
+    def _opened(self) -> ImageDescriptor:
+        return self.descriptor.open()
+
+    @cached_property
+    def _moved(self) -> Any:
+        return moved(self._opened, gpu=self.on_device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}
+
+    def load(self, shard: Shard) -> Prepared:
+        found: dict[tuple[Any, ...], list[tuple[int, NDArray[Any]]]] = defaultdict(list)
+        skipped = []
+        for place, prepared in self._prepared(self.order[shard.start : shard.stop].tolist()):
+            if prepared is None:
+                skipped.append(place)
+            else:
+                found[prepared.shape].append((place, prepared))
+        places = [np.array([place for place, _ in alike], np.int64) for alike in found.values()]
+        return Prepared(places, [np.stack([picture for _, picture in alike]) for alike in found.values()], skipped)
+
+    def compute(self, payload: Prepared) -> Arrays:
+        index = np.concatenate([*payload.places, np.zeros(0, np.int64)])
+        vectors = self._described(payload) if len(index) else self._no_rows()
+        return {**vector_arrays(index, vectors), "skipped": np.array(payload.skipped, np.int64)}
+
+    def keys(self, shard: Shard) -> str:
+        first, last = (self.folder.keys[self.order[item]] for item in (shard.start, shard.stop - 1))
+        return f"{len(shard)} images by shape, {first} … {last}, in {self.folder.root}"
+
+    def _prepared(self, places: list[int]) -> Iterator[tuple[int, NDArray[Any] | None]]:
+        """Each picture's place and what `prepare` made of it, None where it can't be decoded and may be skipped."""
+        for start in range(0, len(places), FILES_AT_ONCE):
+            some = places[start : start + FILES_AT_ONCE]
+            for place, data in zip(some, storage.in_parallel(self.folder.read, some), strict=True):
+                try:
+                    image = decode(data, self.folder.uri(place), self.exif_rotate)
+                except DataError:
+                    if not self.skip:
+                        raise
+                    yield place, None
+                else:
+                    yield place, np.asarray(self._opened.prepare(image))
+
+    def _described(self, payload: Prepared) -> NDArray[Any]:
+        size = self.batch_size or IMAGES_PER_BATCH[self.device]
+        cuts = [(which, start) for which, stack in enumerate(payload.stacks) for start in range(0, len(stack), size)]
+        batches = (payload.stacks[which][start : start + size] for which, start in cuts)
+        places = [payload.places[which][start : start + size] for which, start in cuts]
+        describe_each = getattr(self._moved, "describe_each", None) or (lambda each: map(self._moved.describe, each))
+        parts = []
+        for some, rows in zip(places, describe_each(batches), strict=True):
+            checked = checked_rows(rows, len(some), self.descriptor, self.folder.uri(int(some[0])), "images")
+            self._check_finite(some, checked)
+            parts.append(checked)
+        self._check_dimension(places, parts)
+        return np.concatenate(parts)
+
+    def _check_finite(self, places: NDArray[np.int64], vectors: NDArray[Any]) -> None:
+        bad = broken_rows(vectors)
+        if len(bad):
+            raise DataError(
+                f"{self.folder.uri(int(places[bad[0]]))}: its descriptor {self.descriptor.name} has NaN or infinite "
+                f"values ({len(bad)} of a batch of {len(places)}); mend the descriptor"
+            )
+
+    def _check_dimension(self, places: Sequence[NDArray[np.int64]], parts: Sequence[NDArray[Any]]) -> None:
+        for (one, here), (other, there) in itertools.pairwise(zip(places, parts, strict=True)):
+            if here.shape[1] != there.shape[1]:
+                first, second = (self.folder.uri(int(some[0])) for some in (one, other))
+                raise DataError(_other_dimension(self.descriptor.name, second, there.shape[1], first, here.shape[1]))
+
+    def _no_rows(self) -> NDArray[Any]:
+        """No rows of the right dimension, which only the descriptor knows: ask it about a black picture."""
+        black = np.asarray(self._opened.prepare(np.zeros((64, 64, 3), np.uint8)))
+        return np.asarray(self._moved.describe(black[np.newaxis]))[:0]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The stage that looks over described shards: their dimension, and which pictures could not be decoded."""
+
+    mapped: Mapped
+
+    name = "survey-images"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.mapped.digest)
+
+    def load(self, shard: Shard) -> list[Arrays]:
+        return [self.mapped.read(index) for index in range(shard.start, shard.stop)]
+
+    def compute(self, payload: list[Arrays]) -> Arrays:
+        return {
+            "dimension": np.array([arrays["vectors"].shape[1] for arrays in payload], np.int64),
+            "skipped": np.concatenate([arrays["skipped"] for arrays in payload]),
+        }
+
+    def keys(self, shard: Shard) -> str:
+        return f"described shards {shard.start}..{shard.stop - 1}"
+
+
+def describe_images(
+    run: Run,
+    folder: ImageFolder,
+    descriptor: ImageSpec,
+    what: str,
+    device: str,
+    batch_size: int | None = None,
+    shard_size: int | None = None,
+    skip: bool = False,
+    exif_rotate: bool = False,
+    sizes: Sizes | None = None,
+) -> tuple[VectorSet, tuple[str, ...]]:
+    """The vectors of a folder's pictures, and the names of those that can't be decoded (with `skip`; else an error).
+
+    `device` is `gpu` or `cpu`; `what` the pictures are (queries …) goes into messages; `sizes` where they are read.
+    """
+    if device == "cpu" and descriptor.dtype != "float32":
+        raise ConfigError(f"--dtype {descriptor.dtype}: needs a GPU; give --dtype float32 on CPUs")
+    pixels, unreadable = sizes or read_sizes(run, ImageSizes(folder, exif_rotate))
+    if unreadable and not skip:
+        raise Problems(unreadable.values())
+    if len(unreadable) == len(folder):
+        raise DataError(f"{folder.root}: none of its {len(folder)} images can be decoded")
+    order, prepared_bytes = shape_order(descriptor, pixels, unreadable)
+    stage = DescribeImages(folder, descriptor, order, device, batch_size, skip, exif_rotate)
+    mapped = run.map(stage, len(order), shard_size or default_shard_size(len(order), prepared_bytes))
+    late = _survey(run, mapped, stage)
+    skipped = tuple(folder.keys[place] for place in sorted([*unreadable, *late]))
+    return VectorSet(what, mapped, len(folder)), skipped
+
+
+def shape_order(
+    descriptor: ImageSpec, sizes: NDArray[np.int64], without: dict[int, str]
+) -> tuple[NDArray[np.int64], int]:
+    """Places by (resulting shape, place), and the bytes of all prepared pictures at one a value.
+
+    A descriptor that does not say which shape it makes is taken to keep the picture's own.
+    """
+    shape = getattr(descriptor.open(), "shape", None) or (lambda width, height: (height, width))
+    kinds, kind = np.unique(sizes, axis=0, return_inverse=True)
+    made = np.array([shape(int(width), int(height)) if width else (0, 0) for width, height in kinds], np.int64)
+    shapes = made[kind.reshape(-1)]  # (n, 2): height, width
+    places = np.setdiff1d(np.arange(len(sizes)), np.array(list(without), np.int64))
+    by_shape = np.lexsort((places, shapes[places, 1], shapes[places, 0]))
+    return places[by_shape], int(3 * shapes[places].prod(axis=1).sum())
+
+
+def default_shard_size(count: int, prepared_bytes: int) -> int:
+    """Pictures in a shard: by their number and size alone, never by the cluster."""
+    fewest, most = IMAGES_PER_SHARD
+    fitting = PREPARED_BYTES_PER_SHARD * count // max(prepared_bytes, 1)
+    return max(min(-(-count // SHARDS), most, fitting), min(fewest, max(fitting, 1)))
+
+
+def _survey(run: Run, mapped: Mapped, stage: DescribeImages) -> list[int]:
+    """Places of pictures that turned out to be broken; an error if not all vectors have one dimension."""
+    surveyed = run.map(Survey(mapped), len(mapped.shards), FAN_IN)
+    looks = [run.read(surveyed, shard.index) for shard in surveyed.shards]
+    dimension = np.concatenate([look["dimension"] for look in looks])
+    other = np.flatnonzero(dimension != dimension[0])
+    if len(other):
+        first, second = (stage.keys(mapped.shards[index]) for index in (0, int(other[0])))
+        raise DataError(_other_dimension(stage.descriptor.name, second, dimension[other[0]], first, dimension[0]))
+    return [place for look in looks for place in look["skipped"].tolist()]
+
+
+def _other_dimension(name: str, here: str, found: int, there: str, expected: int) -> str:
+    return f"{here}: descriptor {name} has dimension {found}, of {there} it has {expected}; all must be the same"

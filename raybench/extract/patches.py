@@ -1,0 +1,298 @@
+"""Source x Descriptor -> Features: vectors of patch images, from pixels or read from disk, in shards of images.
+
+Batches never cross a patch image, so that no figure depends on the shard size. `Features` is the handle by which later
+steps gather rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.descriptors import Descriptor, DescriptorSpec, moved
+from raybench.digests import digest_of
+from raybench.engine.run import FAN_IN, Run
+from raybench.engine.shards import Shard
+from raybench.engine.stages import Mapped
+from raybench.errors import DataError
+from raybench.extract.checked_rows import broken_rows, checked_rows
+from raybench.formats.shardfile import Arrays
+from raybench.sources.patches import Source, Strips, VectorFiles
+
+MaybeItem = tuple[str, NDArray[Any] | None]  # a file's name and content; None: can't be read, and is skipped
+
+PATCHES_PER_BATCH = 1_024
+IMAGES_PER_SHARD = 16  # one whole HPatches sequence: some 85 MB of pixels in, 10 MB of 128-d vectors out
+
+
+@dataclass(frozen=True)
+class Extract:
+    """The stage that computes descriptors of patch strips."""
+
+    source: Strips
+    descriptor: DescriptorSpec
+    device: str
+    batch_size: int | None
+    skip: bool = False
+    wanted: frozenset[int] = frozenset()  # no part of the digest: others may want other images of the same files
+
+    name = "extract"
+    version = 1
+
+    @property
+    def digest(self) -> str:
+        parts = (self.source.digest, self.descriptor.digest, self.device, self.batch_size, self.skip)
+        return digest_of(self.name, self.version, *parts)
+
+    @property
+    def on_device(self) -> bool:
+        return self.device == "gpu"
+
+    @cached_property
+    def _opened(self) -> Descriptor:
+        descriptor: Descriptor = self.descriptor.open()
+        return descriptor
+
+    @cached_property
+    def _moved(self) -> Descriptor:
+        descriptor: Descriptor = moved(self._opened, gpu=self.on_device)
+        return descriptor
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}
+
+    def load(self, shard: Shard) -> list[MaybeItem]:
+        items = _readable(self.source, shard, self.skip, self.wanted)
+        return [(uri, None if patches is None else self._opened.prepare(patches)) for uri, patches in items]
+
+    def compute(self, payload: list[MaybeItem]) -> Arrays:
+        return _features([(uri, None if rows is None else self._describe(uri, rows)) for uri, rows in payload])
+
+    def keys(self, shard: Shard) -> str:
+        return _range(self.source.keys, shard)
+
+    def _describe(self, uri: str, prepared: NDArray[Any]) -> NDArray[Any]:
+        size = self.batch_size or PATCHES_PER_BATCH
+        batches = [prepared[start : start + size] for start in range(0, max(len(prepared), 1), size)]
+        rows = [
+            checked_rows(self._moved.describe(batch), len(batch), self.descriptor, uri, "patches") for batch in batches
+        ]
+        vectors = np.concatenate(rows)
+        bad = broken_rows(vectors)
+        if len(bad):
+            raise DataError(
+                f"{uri}: descriptor {self.descriptor.name} of patch {bad[0]} has NaN or infinite values "
+                f"({len(bad)} such patches); mend the descriptor"
+            )
+        return vectors
+
+
+@dataclass(frozen=True)
+class ReadVectors:
+    """The stage that reads descriptors from disk. They stay float64 unless float32 holds them exactly."""
+
+    source: VectorFiles
+    distance: str
+    skip: bool = False
+    wanted: frozenset[int] = frozenset()
+
+    name = "read-vectors"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.source.digest, self.distance == "hamming", self.skip)
+
+    def load(self, shard: Shard) -> list[MaybeItem]:
+        return _readable(self.source, shard, self.skip, self.wanted)
+
+    def compute(self, payload: list[MaybeItem]) -> Arrays:
+        narrowed = _as_bytes if self.distance == "hamming" else _compact
+        return _features([(uri, None if vectors is None else narrowed(uri, vectors)) for uri, vectors in payload])
+
+    def keys(self, shard: Shard) -> str:
+        return _range(self.source.keys, shard)
+
+
+@dataclass(frozen=True)
+class Features:
+    """Vectors of patch images: `gather` fetches rows by (image, patch)."""
+
+    mapped: Mapped
+    root: str
+    images: tuple[str, ...]
+    images_per_shard: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_open", "_start", "_count")}
+
+    @cached_property
+    def _open(self) -> dict[int, NDArray[Any]]:
+        """Vectors of the shards that were opened."""
+        return {}
+
+    @cached_property
+    def _start(self) -> NDArray[np.int64]:
+        """The row of each image's first patch within its shard, once that was opened."""
+        return np.zeros(len(self.images), np.int64)
+
+    @cached_property
+    def _count(self) -> NDArray[np.int64]:
+        """The patches of each image, once its shard was opened."""
+        return np.zeros(len(self.images), np.int64)
+
+    def shard_of(self, image: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The shards in which images are."""
+        return image // np.int32(self.images_per_shard)
+
+    def gather(self, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[Any]:
+        """Rows (n, dim) of the patches, in this order. Shards are mapped, never loaded whole.
+
+        Neighbours in one shard are taken at once, so bring rows in an order of few changes between shards.
+        """
+        shards = self.shard_of(image)
+        edges = [0, *(np.flatnonzero(shards[1:] != shards[:-1]) + 1).tolist(), len(image)]
+        runs = [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+        vectors = [self._vectors(int(shards[run.start])) for run in runs]
+        rows = self._rows(image, patch)
+        out: NDArray[Any] = np.empty((len(image), vectors[0].shape[1]), np.result_type(*vectors))
+        for found, run in zip(vectors, runs, strict=True):
+            if found.dtype == out.dtype:
+                np.take(found, rows[run], axis=0, out=out[run], mode="clip")  # "raise" would copy twice
+            else:  # read vectors are float32 in one shard and float64 in the next, whichever holds them
+                out[run] = found[rows[run]]
+        return out
+
+    def holds(self, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which of these patches are there; image -1 is none."""
+        there: NDArray[np.bool_] = image >= 0
+        for shard in np.unique(self.shard_of(image[there])).tolist():
+            self._vectors(shard)
+        return there & (patch < self._count[image])
+
+    def whole(self, image: int) -> NDArray[Any]:
+        """All rows of one image, as a view of its mapped shard."""
+        vectors = self._vectors(image // self.images_per_shard)
+        return vectors[self._start[image] : self._start[image] + self._count[image]]
+
+    def _vectors(self, shard: int) -> NDArray[Any]:
+        if shard not in self._open:
+            arrays = self.mapped.read(shard)
+            counts = arrays["counts"]
+            own = slice(shard * self.images_per_shard, shard * self.images_per_shard + len(counts))
+            self._count[own], self._start[own] = counts, np.cumsum(counts) - counts
+            self._check_dimension(shard, arrays["vectors"])
+            self._open[shard] = arrays["vectors"]
+        return self._open[shard]
+
+    def _check_dimension(self, shard: int, vectors: NDArray[Any]) -> None:
+        for other, opened in self._open.items():
+            if len(vectors) and len(opened) and vectors.shape[1] != opened.shape[1]:
+                here, there = (self.images[index * self.images_per_shard] for index in (shard, other))
+                raise DataError(
+                    f"{self.root}: {here} and those after it have dimension {vectors.shape[1]}, {there} has "
+                    f"{opened.shape[1]}; all must be the same"
+                )
+
+    def _rows(self, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Rows within each image's shard, which is open."""
+        beyond = patch >= self._count[image]
+        if beyond.any():
+            worst = int(beyond.argmax())
+            raise DataError(
+                f"{self.root}: {self.images[image[worst]]} has {self._count[image[worst]]} patches, "
+                f"the tasks name patch {patch[worst]}"
+            )
+        return self._start[image] + patch
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The stage that lists images of which nothing could be read (`--on-bad-input skip`)."""
+
+    features: Features
+    shards: tuple[int, ...]
+
+    name = "unreadable"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.features.mapped.digest, self.shards)
+
+    def load(self, shard: Shard) -> list[tuple[int, NDArray[np.int64]]]:
+        mine = self.shards[shard.start : shard.stop]
+        first = self.features.images_per_shard
+        return [(index * first, self.features.mapped.read(index)["counts"]) for index in mine]
+
+    def compute(self, payload: list[tuple[int, NDArray[np.int64]]]) -> Arrays:
+        return {"images": np.concatenate([first + np.flatnonzero(counts == 0) for first, counts in payload])}
+
+    def keys(self, shard: Shard) -> str:
+        return f"feature files {shard.start}..{shard.stop - 1}"
+
+
+def unreadable_images(run: Run, features: Features, wanted: list[int]) -> list[str]:
+    """Keys of the wanted images of which nothing could be read."""
+    shards = tuple(sorted({item // features.images_per_shard for item in wanted}))
+    mapped = run.map(Unreadable(features, shards), len(shards), FAN_IN)
+    asked = set(wanted)
+    found = [image for shard in mapped.shards for image in run.read(mapped, shard.index)["images"].tolist()]
+    return [features.images[image] for image in found if image in asked]
+
+
+def extract_features(run: Run, stage: Extract | ReadVectors, wanted: list[int], shard_size: int | None) -> Features:
+    """Features of the wanted images; the plan is over the whole source, so other benchmarks share it."""
+    size = shard_size or IMAGES_PER_SHARD
+    stage = replace(stage, wanted=frozenset(wanted))
+    mapped = run.map(stage, len(stage.source.keys), size, wanted)
+    return Features(mapped, stage.source.root, stage.source.keys, size)
+
+
+def _readable(source: Source, shard: Shard, skip: bool, wanted: frozenset[int]) -> list[MaybeItem]:
+    """Each item's name and content; None where it can't be read and may be skipped, or nobody asked for it."""
+    items: list[MaybeItem] = []
+    for item in range(shard.start, shard.stop):
+        try:
+            items.extend(source.read(item, item + 1))
+        except DataError:
+            if not skip and item in wanted:
+                raise
+            items.append((source.uri(item), None))
+    return items
+
+
+def _features(items: list[MaybeItem]) -> Arrays:
+    dimensions = {vectors.shape[1]: uri for uri, vectors in items if vectors is not None and len(vectors)}
+    if len(dimensions) > 1:
+        (one, here), (other, there) = list(dimensions.items())[:2]
+        raise DataError(f"{there}: dimension {other}, but {here} has {one}; all must be the same")
+    width = next(iter(dimensions), 0)
+    counts = np.array([0 if vectors is None else len(vectors) for _, vectors in items], np.int64)
+    parts = [vectors.reshape(-1, width) for _, vectors in items if vectors is not None]
+    return {"vectors": np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), "counts": counts}
+
+
+def _compact(_: str, vectors: NDArray[Any]) -> NDArray[Any]:
+    narrow = vectors.astype(np.float32)
+    return narrow if np.array_equal(narrow, vectors) else vectors
+
+
+def _as_bytes(uri: str, vectors: NDArray[Any]) -> NDArray[np.uint8]:
+    narrow = vectors.astype(np.uint8)
+    bad = np.flatnonzero((narrow != vectors).any(axis=1))
+    if len(bad):
+        raise DataError(f"{uri}: line {bad[0] + 1}: --distance hamming needs bits (0, 1) or bytes (0..255)")
+    return narrow
+
+
+def _range(keys: tuple[str, ...], shard: Shard) -> str:
+    first, last = keys[shard.start], keys[shard.stop - 1]
+    return first if first == last else f"{first} … {last}"

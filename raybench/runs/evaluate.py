@@ -1,0 +1,236 @@
+"""One evaluation from a job to its output folder: check, resume or refuse, run, publish. What the CLI and jobs call."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from raybench import storage
+from raybench.benchmarks import BENCHMARKS
+from raybench.benchmarks.job import Job, Outcome, Plan
+from raybench.engine.inline import InlineExecutor
+from raybench.engine.progress import Observer, Observers, progress
+from raybench.engine.run import Executor, Run
+from raybench.errors import ConfigError, DataError, ProblemList
+from raybench.runs.finished import read_tables
+from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
+from raybench.runs.report.curves import curves_of
+from raybench.runs.report.page import Shown, write_report
+from raybench.runs.report.references import published
+from raybench.table import Table
+
+# Arguments that change time and place, never a result: a run may be resumed with others.
+EXECUTION = ("out", "store", "gpus", "verify_inputs")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where and how a job runs. `ray` is an address, `local` or `off`."""
+
+    ray: str = "local"
+    cpus: int | None = None
+    progress: str = "auto"
+    overwrite: bool = False
+    keep_stages: bool = True
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is in the output folder now."""
+
+    out: str
+    tables: tuple[Table, ...]
+    report: str
+    already_done: bool = field(default=False)
+
+
+def evaluate(job: Job, settings: Settings, session: Session | None = None) -> Evaluation:
+    """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
+    return _evaluate(_ready(job, settings), settings, session)
+
+
+def preflight(job: Job, settings: Settings) -> str:
+    """Everything that `run` would trip over, raised at once; what was found if nothing."""
+    return _ready(job, settings).plan.summary
+
+
+def evaluate_all(jobs: Sequence[Job], settings: Settings) -> list[Evaluation]:
+    """Run jobs one after the other in one session, once all are found good; problems of all are raised together."""
+    problems = ProblemList()
+    ready = []
+    for job in jobs:
+        with problems.noting():
+            ready.append(_ready(job, settings))
+    problems.check()
+    with open_session(jobs[0], settings) as session:
+        return [_evaluate(one, settings, session) for one in ready]
+
+
+def preflight_all(jobs: Sequence[Job], settings: Settings) -> list[str]:
+    """`preflight` of several jobs; their problems are raised together."""
+    problems = ProblemList()
+    found = []
+    for job in jobs:
+        with problems.noting():
+            found.append(preflight(job, settings))
+    problems.check()
+    return found
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A job whose inputs are good and whose output folder is free, or holds the same job."""
+
+    job: Job
+    plan: Plan
+    asked: Manifest
+    there: Manifest | None
+
+
+def _ready(job: Job, settings: Settings) -> Ready:
+    path = storage.local_path(job.out) if job.out else None
+    if path is not None and path.exists() and not path.is_dir():
+        raise ConfigError(f"--out {job.out}: is a file; name a folder")
+    asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
+    there = _manifest_there(job.out, settings.overwrite) if job.out else None
+    if there is not None and not settings.overwrite:
+        refuse_other_run(there, asked, job.out)
+    plan = BENCHMARKS[job.benchmark].prepare(job)
+    return Ready(job, plan, dataclasses.replace(asked, inputs=plan.inputs), there)
+
+
+def _evaluate(ready: Ready, settings: Settings, session: Session | None) -> Evaluation:
+    job, there = ready.job, ready.there
+    if there is not None and not settings.overwrite and there.is_done_as(ready.asked):
+        return _found(job, settings, there)
+    # What is there is removed only once the run has started, and until it is done the manifest knows of it.
+    asked = dataclasses.replace(ready.asked, files=there.files if there else [])
+    if session is None:
+        with open_session(job, settings) as own:
+            return _perform(job, settings, asked, ready.plan, own)
+    return _perform(job, settings, asked, ready.plan, session)
+
+
+@dataclass(frozen=True)
+class Session:
+    """An executor that is up, and who watches it; may serve many evaluations."""
+
+    executor: Executor
+    observer: Observer
+
+
+@contextmanager
+def open_session(job: Job, settings: Settings) -> Iterator[Session]:
+    """Join or start Ray, or stay in this process; ended with the block."""
+    shown = progress(settings.progress)
+    observer = shown
+    executor: Executor
+    if settings.ray == "off":
+        executor = InlineExecutor(observer, gpus=_gpu_here(job.device))
+    else:
+        # Only a run on Ray pays for importing it.
+        from raybench.engine.ray_core import connect
+        from raybench.engine.telemetry import Counters
+
+        starting = "starting Ray on this machine" if settings.ray == "local" else f"joining Ray at {settings.ray}"
+        shown.said(starting)
+        watchers: list[Observer] = [shown]
+        observer = Observers(watchers)
+        executor = connect(settings.ray, cpus=settings.cpus, gpus=job.gpus, device=job.device, observer=observer)
+        watchers.append(Counters())
+    try:
+        yield Session(executor, observer)
+    finally:
+        executor.close()
+
+
+def _perform(job: Job, settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
+    run = Run(job.out, job.store, session.executor, session.observer)
+    run.say(f"{job.benchmark}: {plan.summary}")
+    asked = dataclasses.replace(asked, cluster=run.cluster())
+    asked.publish(job.out)
+    _remove_results(asked, job.out)
+    outcome = _beside_published(job.benchmark, plan.execute(run))
+    tables = _with_provenance(outcome, asked)
+    for name, table in zip(_file_names(outcome), tables, strict=True):
+        storage.publish(storage.join(job.out, name), table.to_csv().encode())
+    files = [*_file_names(outcome), *outcome.files, "report.html"]
+    done = dataclasses.replace(
+        asked,
+        status="done",
+        stages=[dataclasses.asdict(record) for record in run.records],
+        files=files,
+        skipped=list(outcome.skipped),
+        notes=list(outcome.main.notes),
+        further_notes={table.name: list(table.notes) for table in outcome.further if table.notes},
+    )
+    report = storage.join(job.out, "report.html")
+    page = write_report([Shown(done, tables, outcome.pictures, curves_of(job.out, files))])
+    storage.publish(report, page.encode())
+    done.publish(job.out)
+    _remove_stages(job, settings, done)
+    return Evaluation(job.out, tables, report)
+
+
+def _manifest_there(out: str, overwrite: bool) -> Manifest | None:
+    try:
+        return read_manifest(out)
+    except DataError:
+        if not overwrite:
+            raise
+        return None  # a broken one names no files to remove; it is replaced
+
+
+def _remove_stages(job: Job, settings: Settings, done: Manifest) -> None:
+    if not settings.keep_stages:
+        for stage in done.stages:
+            storage.delete_folder(storage.join(job.store, stage["digest"]))
+
+
+def _found(job: Job, settings: Settings, there: Manifest) -> Evaluation:
+    _remove_stages(job, settings, there)
+    return Evaluation(job.out, read_tables(job.out, there), storage.join(job.out, "report.html"), already_done=True)
+
+
+def _beside_published(benchmark: str, outcome: Outcome) -> Outcome:
+    """The outcome with published figures of the same kind among its further tables."""
+    beside = published(benchmark, outcome.facts)
+    return outcome if beside is None else dataclasses.replace(outcome, further=(*outcome.further, beside))
+
+
+def _file_names(outcome: Outcome) -> list[str]:
+    return [outcome.main.file_name, *(f"tables/{table.file_name}" for table in outcome.further)]
+
+
+def _with_provenance(outcome: Outcome, manifest: Manifest) -> tuple[Table, ...]:
+    provenance = {"benchmark": manifest.benchmark, "raybench": manifest.versions["raybench"], **manifest.inputs}
+    return tuple(dataclasses.replace(table, provenance=provenance) for table in (outcome.main, *outcome.further))
+
+
+def _remove_results(there: Manifest, out: str) -> None:
+    """What the manifest says an earlier run wrote, and its receipts; nothing else, and the store stays."""
+    storage.in_parallel(storage.delete, [storage.join(out, name) for name in there.files])
+    storage.delete_folder(storage.join(out, "receipts"))
+
+
+def _arguments(job: Job) -> dict[str, Any]:
+    fields = dataclasses.asdict(job)
+    options = fields.pop("options")
+    given = {key: value for key, value in {**fields, **options}.items() if value not in (None, {}, "")}
+    return {key: value for key, value in given.items() if key not in (*EXECUTION, "benchmark")}
+
+
+def _execution(job: Job, settings: Settings) -> dict[str, Any]:
+    return {**{key: getattr(job, key) for key in EXECUTION}, **dataclasses.asdict(settings)}
+
+
+def _gpu_here(device: str) -> int:
+    """1 if `--ray off` may use a GPU of this machine."""
+    there = Path("/dev/nvidiactl").exists()
+    if device == "gpu" and not there:
+        raise ConfigError("--device gpu: this machine has no GPU; give --device cpu or auto")
+    return int(there and device != "cpu")

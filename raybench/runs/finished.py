@@ -1,0 +1,51 @@
+"""Finished runs, read back from their output folders: tables, pictures and curves for a page or another look."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from raybench import storage
+from raybench.benchmarks import BENCHMARKS
+from raybench.errors import ConfigError, DataError
+from raybench.runs.manifest import Manifest, read_manifest
+from raybench.runs.report.curves import curves_of
+from raybench.runs.report.page import Shown
+from raybench.table import Table, read_csv
+
+
+def finished_manifest(out: str) -> Manifest:
+    """The manifest of a run that is done; anything else is the user's to mend."""
+    manifest = read_manifest(out)
+    if manifest is None:
+        raise ConfigError(f"{out}: no run there (no manifest.json); name the --out of a run")
+    if manifest.status != "done":
+        raise ConfigError(f"{out}: that run is not finished; run it again to resume")
+    return manifest
+
+
+def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
+    """The tables of a finished run, main table first."""
+    if manifest.benchmark not in BENCHMARKS:
+        raise DataError(f"{out}: its benchmark {manifest.benchmark!r} is none of {', '.join(BENCHMARKS)}")
+    benchmark = BENCHMARKS[manifest.benchmark]
+    tables = []
+    further = [name for name in manifest.files if name.startswith("tables/") and name.endswith(".csv")]
+    for name in [benchmark.main_file, *further]:
+        try:
+            text = storage.read(storage.join(out, name)).decode()
+        except FileNotFoundError:
+            raise DataError(f"{out}: {name} is missing; run again with --overwrite") from None
+        table = read_csv(Path(name).stem, text, benchmark.fractions | {"value"})
+        notes = manifest.notes if name == benchmark.main_file else manifest.further_notes.get(table.name, ())
+        tables.append(dataclasses.replace(table, notes=tuple(notes)))
+    return tuple(tables)
+
+
+def shown_run(out: str, pictured: bool = True) -> Shown:
+    """A run for the page. Pictures may be drawn anew from the run's data; raises InputError if those are gone."""
+    manifest = finished_manifest(out)
+    tables = read_tables(out, manifest)
+    gallery = BENCHMARKS[manifest.benchmark].gallery if pictured else None
+    pictures = gallery(out, manifest.arguments, tables) if gallery else ()
+    return Shown(manifest, tables, pictures, curves_of(out, manifest.files))

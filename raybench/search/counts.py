@@ -1,0 +1,121 @@
+"""How many references are closer to a query than given distances, exactly and without sorting.
+
+Serves the HPatches retrieval task, where only the ranks of five positives among many distractors are needed. A product
+proposes, the row-wise float64 routine decides what lies too near a threshold (see `metrics.proposals`), so that counts
+are equal for every tile. "Closer" is strictly closer: at equal distance the positive, which stands first, leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.search.distances import as_compared, row_distances
+from raybench.search.proposals import Proposals, proposing
+
+QUERIES_AT_ONCE = 64  # 64 x 4,096 float32 are compared thirty times: they should stay in the cache
+ROWS_AT_ONCE = 16_384  # undecided pairs that are gathered at once
+WORD = 64
+
+Words = NDArray[np.uint64]
+
+
+def closer_counts(
+    queries: NDArray[Any],
+    references: NDArray[Any],
+    thresholds: NDArray[np.float64],
+    cuts: NDArray[np.int64],
+    groups: tuple[NDArray[np.int32], NDArray[np.int32]],
+    distance: str,
+) -> NDArray[np.int64]:
+    """(queries, thresholds, cuts): how many of the first `cuts` references are closer to the query than the threshold.
+
+    `thresholds` (queries, t) are distances, `cuts` (queries, k) lengths, `groups` those of queries and of references:
+    a reference of the query's own group never counts. Fast where queries of one group are neighbours.
+
+    >>> near = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> other = (np.zeros(1, np.int32), np.ones(4, np.int32))
+    >>> closer_counts(np.array([[0.0]]), near, np.array([[2.0, 9.0]]), np.array([[1, 4]]), other, "L2").tolist()
+    [[[1, 2], [1, 4]]]
+    """
+    queries, references, distance = as_compared(queries, references, distance)
+    propose = proposing(references, distance)
+    values = np.empty((QUERIES_AT_ONCE, len(references)), np.float32)
+    counts = np.empty((len(queries), thresholds.shape[1], cuts.shape[1]), np.int64)
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        rows = slice(start, min(start + QUERIES_AT_ONCE, len(queries)))
+        proposals = propose(queries[rows], values[: rows.stop - start])
+        low, high = _bounds(proposals, thresholds[rows])
+        usable = _others(groups[0][rows], groups[1])
+        closer = _packed(np.less, proposals.values, low) & usable
+        if (low != high).any():
+            farther = _packed(np.greater_equal, proposals.values, high)
+            for t, row, column in _listed(~(closer | farther) & usable):
+                near = row_distances(queries[start + row], references[column], distance) < thresholds[start + row, t]
+                _set(closer, t[near], row[near], column[near])
+        counts[rows] = _counted(closer, cuts[rows])
+    return counts
+
+
+def _bounds(proposals: Proposals, thresholds: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Low and high, of the thresholds' shape: values below low are surely closer, those from high on surely not.
+
+    Equal where the values are exact. What is neither, also a value that is not a number, is left to be measured.
+    """
+    exact, error = proposals.at(thresholds), proposals.error[:, None]
+    if not error.any():
+        return exact.astype(np.float32), exact.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (exact - error).astype(np.float32), (exact + error).astype(np.float32)
+    return np.nextafter(low, np.float32(-np.inf)), np.nextafter(high, np.float32(np.inf))
+
+
+def _others(own: NDArray[np.int32], groups: NDArray[np.int32]) -> Words:
+    """(rows, words): where references are of another group than the query of the row, as bits."""
+    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    masks = _packed(np.not_equal, groups[None], own[None, starts])[:, 0]
+    return np.repeat(masks, np.diff(np.r_[starts, len(own)]), axis=0)
+
+
+def _packed(compare: np.ufunc, values: NDArray[Any], bounds: NDArray[Any]) -> Words:
+    """(bounds, rows, words): how values (rows, columns) compare with bounds (rows, bounds), as bits of 64-bit words.
+
+    Behind the columns there is at least one bit of zero, so that a cut at their end has a word.
+    """
+    rows, columns = values.shape
+    words = columns // WORD + 1
+    flags = np.zeros((rows, words * WORD), np.bool_)
+    packed = np.empty((bounds.shape[1], rows, words), "<u8")
+    for t in range(bounds.shape[1]):
+        compare(values, bounds[:, t, None], out=flags[:, :columns])
+        packed[t] = np.packbits(flags.reshape(-1), bitorder="little").view("<u8").reshape(rows, words)
+    return packed
+
+
+def _listed(flags: Words) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """Bound, row and column of the set bits, some thousands at once."""
+    where = np.nonzero(flags)
+    for start in range(0, len(where[0]), ROWS_AT_ONCE // WORD):
+        bound, row, word = (axis[start : start + ROWS_AT_ONCE // WORD] for axis in where)
+        octets = flags[bound, row, word].view(np.uint8).reshape(-1, 8)
+        which, bit = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
+        yield bound[which], row[which], word[which] * WORD + bit
+
+
+def _set(flags: Words, bound: NDArray[np.int64], row: NDArray[np.int64], column: NDArray[np.int64]) -> None:
+    bits = np.left_shift(np.uint64(1), (column % WORD).astype(np.uint64))
+    np.bitwise_or.at(flags, (bound, row, column // WORD), bits)
+
+
+def _counted(flags: Words, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(rows, bounds, cuts): set bits of each row before each cut."""
+    bounds, rows, words = flags.shape
+    before = np.zeros((bounds, rows, words + 1), np.int64)
+    np.cumsum(np.bitwise_count(flags), axis=2, out=before[:, :, 1:])
+    row, word = np.arange(rows)[:, None], cuts // WORD
+    mask = np.left_shift(np.uint64(1), (cuts % WORD).astype(np.uint64)) - np.uint64(1)
+    counts: NDArray[np.int64] = before[:, row, word] + np.bitwise_count(flags[:, row, word] & mask)
+    return counts.swapaxes(0, 1)

@@ -1,0 +1,163 @@
+"""Facts of vector sets: number, dimension, whether they have length 1, how many stand in another set, too.
+
+A row is known by a digest of 16 bytes, so sets are compared without ever being in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from xxhash import xxh3_128_digest
+
+from raybench.digests import digest_of
+from raybench.engine.run import Run
+from raybench.engine.shards import Shard
+from raybench.engine.stages import Mapped
+from raybench.errors import DataError
+from raybench.extract.vector_set import VectorSet
+from raybench.formats.shardfile import Arrays
+from raybench.search.exact_search import row_sums
+
+NORMALISED_WITHIN = 0.01  # mean of | |x| - 1 | over all descriptors, as the published code decides
+
+
+@dataclass(frozen=True)
+class VectorFacts:
+    """What is known of one set; `rows` has, by shard, `index`, `digest` and `deviation` (| |x| - 1 |) of each row."""
+
+    what: str
+    count: int
+    dimension: int
+    deviation: float  # summed over the set
+    rows: Mapped
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """The stage that looks at rows, a shard of the set a shard."""
+
+    vectors: VectorSet
+
+    name = "row-facts"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.vectors.digest)
+
+    def load(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        return self.vectors.read(shard.index)
+
+    def compute(self, payload: tuple[NDArray[np.int64], NDArray[np.float32]]) -> Arrays:
+        index, rows = payload
+        exact = rows.astype(np.float64, order="C")
+        digests = b"".join(xxh3_128_digest(row) for row in rows + np.float32(0))  # equal zeros, whatever their sign
+        return {
+            "index": index,
+            "digest": np.frombuffer(digests, np.uint64).reshape(-1, 2),
+            "deviation": np.abs(np.sqrt(row_sums(exact, exact)) - 1),
+            "dimension": np.array([rows.shape[1]] if len(rows) else [], np.int64),
+        }
+
+    def keys(self, shard: Shard) -> str:
+        return f"{self.vectors.what} {shard.start:,}..{shard.stop - 1:,}"
+
+
+@dataclass(frozen=True)
+class SetFacts:
+    """The stage, of one shard, that sums up the rows of one set, in name order."""
+
+    what: str
+    rows: Mapped
+
+    name = "set-facts"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.rows.digest)
+
+    def load(self, shard: Shard) -> list[Arrays]:
+        return [self.rows.read(one.index) for one in self.rows.shards]
+
+    def compute(self, payload: list[Arrays]) -> Arrays:
+        index, deviation = (np.concatenate([part[name] for part in payload]) for name in ("index", "deviation"))
+        dimensions = np.unique(np.concatenate([part["dimension"] for part in payload]))
+        if len(dimensions) > 1:
+            found = " and ".join(map(str, dimensions.tolist()))
+            raise DataError(f"{self.what}: vectors of dimension {found}; all must be the same")
+        return {
+            "count": np.array([len(index)]),
+            "dimension": dimensions if len(dimensions) else np.array([0]),
+            "deviation": np.array([deviation[np.argsort(index)].sum()]),
+        }
+
+    def keys(self, shard: Shard) -> str:
+        return self.what
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """The stage, of one shard, that counts the rows of one set of which equals stand in the other."""
+
+    rows: Mapped
+    among: Mapped
+
+    name = "shared-rows"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.rows.digest, self.among.digest)
+
+    def load(self, shard: Shard) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        return _digests(self.rows), _digests(self.among)
+
+    def compute(self, payload: tuple[NDArray[np.void], NDArray[np.void]]) -> Arrays:
+        return {"count": np.array([int(np.isin(*payload).sum())])}
+
+    def keys(self, shard: Shard) -> str:
+        return "rows of two sets"
+
+
+def vector_facts(run: Run, vectors: VectorSet) -> VectorFacts:
+    """Count, dimension and length of a set's vectors."""
+    shards = vectors.mapped.shards
+    if not shards:
+        raise DataError(f"{vectors.what}: no vectors; expected at least one")
+    rows = run.map(RowFacts(vectors), shards[-1].stop, len(shards[0]))
+    found = run.read(run.map(SetFacts(vectors.what, rows), 1, 1), 0)
+    return VectorFacts(
+        vectors.what, int(found["count"][0]), int(found["dimension"][0]), float(found["deviation"][0]), rows
+    )
+
+
+def are_normalised(facts: Sequence[VectorFacts]) -> bool:
+    """Whether descriptors come with length 1, over all sets together, as published."""
+    count = sum(one.count for one in facts)
+    return count > 0 and sum(one.deviation for one in facts) / count < NORMALISED_WITHIN
+
+
+def shared_count(run: Run, facts: VectorFacts, among: VectorFacts) -> int:
+    """How many of the vectors stand, exactly equal, among the others: with training vectors, a leak."""
+    found = run.read(run.map(SharedRows(facts.rows, among.rows), 1, 1), 0)
+    return int(found["count"][0])
+
+
+def leakage_notes(run: Run, facts: Mapping[str, VectorFacts]) -> Iterator[str]:
+    """A line for each set, by its role, in which descriptors of training images stand, exactly."""
+    for role, one in facts.items():
+        shared = shared_count(run, one, facts["training"]) if "training" in facts and role != "training" else 0
+        if shared:
+            yield f"LEAKAGE: {shared:,} {role} have a descriptor that a training image has, too."
+
+
+def _digests(rows: Mapped) -> NDArray[np.void]:
+    pairs = np.concatenate([rows.read(one.index)["digest"] for one in rows.shards])
+    return np.ascontiguousarray(pairs).view(np.dtype((np.void, 16)))[:, 0]

@@ -1,0 +1,1 @@
+"""What is read: ordered keys with a digest, readable by range. A source never decides how it is cut."""

@@ -1,1 +1,0 @@
-"""The steps that benchmarks are wired from: each is a Stage over handles of earlier ones."""

@@ -1,0 +1,73 @@
+"""Published rows stand beside a run's own, and say whether they may be compared."""
+
+import pytest
+
+from raybench.runs.report.comparable import VERDICTS, copydays, disc2021, hpatches
+from raybench.runs.report.references import ROWS, published
+
+FULL_DISC = {
+    "splits": {"full"},
+    "queries": 50_000,
+    "references": 1_000_000,
+    "k": 10,
+    "candidates": "knn",
+    "variants": {("Flat", "None"), ("PCAW512,L2norm,Flat", "1.00[0,2]")},
+    "distractors": 10_000,
+    "codecs": {"PCAW512,L2norm,Flat"},
+    "pairs": {"JODS": 81, "FG3DCar": 2},
+}
+
+
+@pytest.mark.parametrize("benchmark", ROWS)
+def test_every_row_has_a_source_and_a_verdict_with_a_reason(benchmark):
+    table = published(benchmark, FULL_DISC)
+    assert len(table.rows) >= 6
+    for row in table.rows:
+        cells = dict(zip(table.columns, row, strict=True))
+        assert "/" in cells["source"] or "." in cells["source"]
+        assert 0 < cells["value"] < 1
+        assert cells["comparable"].startswith(("yes: ", "no, because "))
+
+
+def test_only_rows_of_the_same_protocol_and_split_are_comparable():
+    def verdict(benchmark, stated, metric, splits):
+        return hpatches(benchmark, {"split_or_set": stated, "metric": metric}, {"splits": splits})
+
+    assert verdict("hpatches-matching", "full", "mAP_percent", {"full", "a"}).startswith("yes")
+    assert verdict("hpatches-matching", "full", "mAP_percent", {"a"}).startswith("no")
+    assert verdict("hbench-matching", "full", "mAP_percent", {"full"}).startswith("no")
+    assert "not stated" in verdict("hpatches-verification", "split not stated", "mAP_percent_mean", {"full"})
+    assert "pool" in verdict("hpatches-retrieval", "full", "mAP_percent", {"full"})
+    assert "assumed" in verdict("hpatches-matching", "full (assumed; same plot series)", "mAP_percent", {"full"})
+
+
+def test_a_disc_row_is_comparable_only_with_its_images_candidates_codec_and_norm():
+    row = {
+        "benchmark": "disc2021",
+        "split_or_set": "val (dev) 50k queries x 1M refs, k=10/query",
+        "metric": "uAP [codec=Flat; score_norm=None]",
+    }
+    assert disc2021("disc2021", row, FULL_DISC).startswith("yes")
+    assert "160" in disc2021("disc2021", row, {**FULL_DISC, "references": 160})
+    assert "global" in disc2021("disc2021", row, {**FULL_DISC, "candidates": "global"})
+    assert "k = 5" in disc2021("disc2021", row, {**FULL_DISC, "k": 5})
+    assert "no row" in disc2021("disc2021", {**row, "metric": "uAP [codec=Flat; score_norm=1.00[0,2]]"}, FULL_DISC)
+
+
+def test_a_copydays_row_is_comparable_only_with_as_many_images_and_the_same_codec():
+    row = {"split_or_set": "strong + 10k", "metric": "strong_mAP [codec=PCAW512,L2norm,Flat]"}
+    facts = {"queries": 3_212, "distractors": 10_000, "codecs": {"PCAW512,L2norm,Flat"}}
+    assert copydays("copydays", row, facts).startswith("yes")
+    assert "150" in copydays("copydays", row, {**facts, "distractors": 150})
+    assert "no row" in copydays("copydays", row, {**facts, "codecs": {"Flat"}})
+
+
+def test_comparable_rows_come_first_and_unknown_benchmarks_have_none():
+    verdicts = [row[4][:2] for row in published("hpatches-matching", {"splits": {"full"}}).rows]
+    assert verdicts == sorted(verdicts, reverse=True)
+    assert verdicts[0] == "ye"
+    assert published("unknown", {}) is None
+
+
+def test_whoever_has_rows_has_a_verdict():
+    assert VERDICTS.keys() == ROWS.keys()

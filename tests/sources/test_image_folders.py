@@ -1,0 +1,87 @@
+import pickle
+
+import pytest
+
+from raybench.errors import DataError
+from raybench.sources.image_folders import ImageFolder, double_stems, list_images
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b.jpg", "a.PNG", "c.JPeG", "notes.txt", ".hidden.jpg", "below/d.webp", ".git/e.jpg"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(name.encode())
+    return tmp_path
+
+
+def test_images_are_listed_by_name_whatever_the_case_of_their_suffix(folder):
+    assert ImageFolder.scan(str(folder)).keys == ("a.PNG", "b.jpg", "c.JPeG")
+
+
+def test_folders_below_are_listed_if_asked_for_but_hidden_ones_never(folder):
+    assert ImageFolder.scan(str(folder), recursive=True).keys == ("a.PNG", "b.jpg", "below/d.webp", "c.JPeG")
+
+
+def test_an_item_is_read_by_its_place_even_after_pickling(folder):
+    images = pickle.loads(pickle.dumps(ImageFolder.scan(str(folder))))
+    assert images.read(1) == b"b.jpg"
+    assert images.read_start(1, 1) == b"b"
+
+
+def test_a_part_of_a_folder_has_its_own_digest(folder):
+    entries = list_images(str(folder))
+    assert ImageFolder.of(str(folder), entries[::-1]) == ImageFolder.scan(str(folder))
+    part = ImageFolder.of(str(folder), entries[1:])
+    assert part.keys == ("b.jpg", "c.JPeG")
+    assert part.digest != ImageFolder.scan(str(folder)).digest
+
+
+def test_the_digest_changes_with_a_rewritten_file(folder):
+    before = ImageFolder.scan(str(folder)).digest
+    (folder / "b.jpg").write_bytes(b"other")
+    assert ImageFolder.scan(str(folder)).digest != before
+
+
+def test_by_content_an_edit_of_the_same_size_and_time_is_seen_and_a_touch_is_not(folder):
+    import os
+
+    path = folder / "b.jpg"
+    times = path.stat()
+    named, content = ImageFolder.scan(str(folder)).digest, ImageFolder.scan(str(folder), by_content=True).digest
+    path.write_bytes(b"B.JPG")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert ImageFolder.scan(str(folder)).digest == named
+    assert ImageFolder.scan(str(folder), by_content=True).digest != content
+    path.write_bytes(b"b.jpg")
+    assert ImageFolder.scan(str(folder), by_content=True).digest == content
+
+
+def test_a_folder_without_images_and_a_missing_one_are_said(tmp_path):
+    with pytest.raises(DataError, match="holds none; expected a folder with images"):
+        ImageFolder.scan(str(tmp_path))
+    with pytest.raises(DataError, match="does not exist"):
+        ImageFolder.scan(str(tmp_path / "none"))
+
+
+def test_a_file_that_has_gone_since_is_said(folder):
+    images = ImageFolder.scan(str(folder))
+    (folder / "b.jpg").unlink()
+    with pytest.raises(DataError, match=r"b\.jpg: is gone"):
+        images.read(1)
+
+
+def test_files_that_share_a_stem_are_listed_for_whoever_matches_by_it(folder):
+    assert not double_stems(ImageFolder.scan(str(folder)).keys)
+    (folder / "a.jpg").write_bytes(b"")
+    assert double_stems(ImageFolder.scan(str(folder)).keys) == [
+        "a.PNG and a.jpg have the same name but for folder and suffix"
+    ]
+
+
+def test_a_folder_on_object_storage_is_the_same_keys(folder, s3):
+    uri = s3.upload(folder, f"{s3.bucket('pictures')}/set")
+    images = ImageFolder.scan(uri)
+    assert images.keys == ("a.PNG", "b.jpg", "c.JPeG")
+    assert images.read(2) == b"c.JPeG"
+    assert images.read_start(2, 3) == b"c.J"
