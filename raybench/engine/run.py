@@ -1,4 +1,4 @@
-"""A run: a store, an executor and two verbs, `map` and `fold`. What exists is done; the rest is mapped.
+"""A run: a store, an executor and four verbs, `map`, `each`, `fold`, `write`. What exists is done; the rest is mapped.
 
 No Ray, even indirectly. A broken shard file, whoever finds it, is unpublished and mapped again here.
 """
@@ -9,12 +9,13 @@ import dataclasses
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from raybench import storage
 from raybench.digests import digest_of
+from raybench.engine.items import Each, PerItem, Write, name_of
 from raybench.engine.progress import Observer
 from raybench.engine.shards import Shard, plan
 from raybench.engine.stages import Files, Mapped, Receipt, Sink, Stage
@@ -73,6 +74,7 @@ class Run:
     def __init__(self, out: str, store: str, executor: Executor, observer: Observer) -> None:
         self.out, self.store = out, store
         self.records: list[StageRecord] = []
+        self.files: list[str] = []  # what was written into `out`, in order
         self._executor, self._observer = executor, observer
         self._known: dict[str, tuple[Stage, Mapped]] = {}
         self._repairs: Counter[tuple[str, int]] = Counter()
@@ -109,8 +111,26 @@ class Run:
             if len(mapped.shards) <= 1:
                 return mapped
 
+    def each(self, function: Callable[..., Arrays], items: Sequence[Any], *inputs: Any, version: int) -> PerItem:
+        """Publish `function(item, *inputs)` for each item; those that exist stay. The function is a module's own.
+
+        Of an input that itself came from `each`, the function gets the arrays of its item. Bump `version` when the
+        function's meaning changes.
+        """
+        mapped = self.map(Each(function, items, inputs, version), len(items), 1)
+        return PerItem(mapped.store, mapped.name, mapped.digest, mapped.shards)
+
+    def write(self, pattern: str, function: Callable[..., Any], items: Sequence[Any], *inputs: Any) -> None:
+        """Write one output file per item, `function(item, *inputs)` as bytes; always, since the store has none of them.
+
+        `{name}` in the pattern is the item's name, `{item.…}` another of its attributes.
+        """
+        names = [pattern.format(name=name_of(item), item=item) for item in items]
+        self.export(Write(function, items, inputs, version=0), names)
+
     def export(self, stage: Stage, names: Sequence[str]) -> None:
-        """Write one output file a shard; always written, since the store does not hold them."""
+        """Write one output file per shard; always written, since the store does not hold them."""
+        self.files += names
         files = Files(self.out, tuple(names))
         shards = plan(stage.name, len(names), 1)
         self._perform(stage, list(shards), files, found=0, digest=stage.digest)
@@ -122,6 +142,10 @@ class Run:
                 return mapped.read(index)
             except CorruptShard as broken:
                 self._repair(broken)
+
+    def read_each(self, mapped: PerItem) -> list[Arrays]:
+        """Every item's arrays for the driver, which are small: figures, not rankings."""
+        return [self.read(mapped, index) for index in range(len(mapped.shards))]
 
     def _perform(self, stage: Stage, shards: list[Shard], sink: Sink, found: int, digest: str) -> None:
         started = time.monotonic()

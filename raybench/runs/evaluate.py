@@ -158,7 +158,7 @@ def _perform(job: Job, settings: Settings, asked: Manifest, plan: Plan, session:
     tables = _with_provenance(outcome, asked)
     for name, table in zip(_file_names(outcome), tables, strict=True):
         storage.publish(storage.join(job.out, name), table.to_csv().encode())
-    files = [*_file_names(outcome), *outcome.files, "report.html"]
+    files = [*_file_names(outcome), *run.files, "report.html"]
     done = dataclasses.replace(
         asked,
         status="done",
