@@ -1,59 +1,71 @@
-"""A job: what the user asked for, checked and frozen. And what a benchmark is to the command line: options, a plan."""
+"""A job: what the user asked for, checked and frozen. And what a benchmark is to those who run it: options, a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
+from raybench.benchmarks.options import option
 from raybench.benchmarks.picture import Picture
 from raybench.engine.run import Run
 from raybench.table import Table
 
-
-@dataclass(frozen=True)
-class Option:
-    """An option of one benchmark, as the command line shows it."""
-
-    name: str
-    help: str
-    default: Any = None
-    choices: tuple[str, ...] = ()
-    kind: type = str
-    is_list: bool = False  # may be given several times or with commas; the job has the values joined by commas
-    is_uri: bool = False  # the job has it absolute
-
-    @property
-    def key(self) -> str:
-        return self.name.replace("-", "_")
+BenchmarkOptions = TypeVar("BenchmarkOptions", covariant=True)
+EXECUTION = "execution"
 
 
 @dataclass(frozen=True)
-class Job:
-    """The arguments of one run. URIs are absolute; `options` are the benchmark's own, by key."""
+class Job(Generic[BenchmarkOptions]):
+    """The arguments of one run. URIs are absolute; `options` are the benchmark's own."""
 
     benchmark: str
-    out: str = ""
-    store: str = ""
-    data: str | None = None
-    benchmarks: str | None = None
-    tasks: str | None = None
-    descriptor: str | None = None
-    descriptor_args: dict[str, Any] = field(default_factory=dict)
-    features: str | None = None
-    results: str | None = None
-    device: str = "auto"
-    gpus: int | None = None
-    shard_size: int | None = None
-    batch_size: int | None = None
-    seed: int = 0
-    limit: int | None = None
-    verify_inputs: bool = False
-    skip_bad_input: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
+    options: BenchmarkOptions
+    out: str = option("", "output folder; the same one resumes", EXECUTION, is_uri=True)
+    store: str = option(
+        "", "where stages are kept; may be shared by runs", EXECUTION, default_words="<out>/stages", is_uri=True
+    )
+    device: str = option("auto", "where descriptors and searches run", EXECUTION, choices=("auto", "gpu", "cpu"))
+    gpus: int | None = option(
+        None, "ask for this many GPUs and wait for them", EXECUTION, default_words="all there are", least=1
+    )
+    shard_size: int | None = option(
+        None, "items per shard; never changes a figure", EXECUTION, default_words="by stage", least=1
+    )
+    batch_size: int | None = option(
+        None, "patches or images that a descriptor sees at once", EXECUTION, default_words="by descriptor", least=1
+    )
+    seed: int = option(0, "of everything that is drawn at random", EXECUTION, least=0)
+    limit: int | None = option(
+        None, "a quick try on the first N items; the table says so", EXECUTION, default_words="all", least=1
+    )
+    verify_inputs: bool = option(False, "digest images by content, not by size and time", EXECUTION)
+    on_bad_input: str = option(
+        "fail",
+        "skip: leave out what can't be read, count it in the table, list it in the manifest",
+        EXECUTION,
+        choices=("fail", "skip"),
+    )
+
+    @property
+    def skip_bad_input(self) -> bool:
+        return self.on_bad_input == "skip"
 
 
-def device_for(job: Job, run: Run, uses_gpu: bool) -> str:
+@dataclass(frozen=True)
+class DescribedOptions:
+    """Options of every benchmark that describes: the data, and what describes it."""
+
+    data: str | None = option(None, "folder (any URI) of the data set in its published layout", "input", is_uri=True)
+    descriptor: str | None = option(
+        None, "built-in name, module:Class of your own, or a model file KIND:URI (see `raybench list`)", "method"
+    )
+    descriptor_args: dict[str, Any] = option(
+        dict, "JSON object with arguments for the constructor of your module:Class", "method"
+    )
+
+
+def device_for(job: Job[Any], run: Run, uses_gpu: bool) -> str:
     """Where a descriptor computes: on the GPUs there are, if it uses one or the user asked for them by name."""
     asked_for_gpu = job.device == "gpu" or job.gpus is not None
     return "gpu" if run.gpus and (uses_gpu or asked_for_gpu) else "cpu"
@@ -61,14 +73,13 @@ def device_for(job: Job, run: Run, uses_gpu: bool) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a benchmark leaves: its main table, further ones, the files it exported, and what was skipped.
+    """What a benchmark leaves: its main table, further ones, and what was skipped.
 
     `facts` are what a published figure must share to be comparable (see `report.comparable`).
     """
 
     main: Table
     further: tuple[Table, ...] = ()
-    files: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     pictures: tuple[Picture, ...] = ()  # for the report
@@ -95,11 +106,10 @@ class Benchmark:
     name: str
     summary: str
     needs: str
-    options: tuple[Option, ...]
-    prepare: Callable[[Job], Plan]
+    options: type[Any]  # a frozen dataclass of `option` fields
+    prepare: Callable[[Job[Any]], Plan]
     fractions: frozenset[str]
     can_skip: bool = False  # whether a figure has a meaning without what can't be read
-    inputs: tuple[str, ...] = ("data", "benchmarks", "descriptor", "descriptor-args", "features", "results")
     main_table: str | None = None  # its name, where it is not the benchmark's
     # Pictures of a finished run for `report`: from its folder, arguments and tables; raises InputError.
     gallery: Callable[[str, dict[str, Any], Sequence[Table]], list[Picture]] | None = None

@@ -23,12 +23,13 @@ from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.job import Benchmark
 from raybench.benchmarks.task_files import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 from raybench.benchmarks.tss.methods import FLOW_METHODS
-from raybench.cli.options import POSITIVE, common_options, input_options, jobs_of
+from raybench.cli.options import POSITIVE, GroupedCommand, command_options, jobs_of
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
 from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
-from raybench.runs.evaluate import Settings, evaluate, evaluate_all, preflight_all
+from raybench.runs.evaluate import evaluate, evaluate_all, preflight_all
 from raybench.runs.finished import finished_manifest, shown_run
+from raybench.runs.jobs import Settings
 from raybench.runs.report.page import Shown, write_report
 from raybench.sources.patches import Strips, VectorFiles
 
@@ -139,11 +140,12 @@ def _group(
     alone = {benchmark.name: (benchmark,) for benchmark in BENCHMARKS.values()}
     families = {family: tuple(BENCHMARKS[name] for name in names) for family, names in FAMILIES.items()}
     for command, members in (alone | families).items():
-        own = {option.name: option for member in members for option in input_options(member)}
-        options = [*own.values(), *common_options(out_required)]
+        options, groups = command_options(members, out_required)
         summary = members[0].summary if len(members) == 1 else ", ".join(member.name for member in members)
         described = f"{summary}.\n\nNeeds {members[0].needs}."
-        group.add_command(click.Command(command, params=list(options), callback=action(members), help=described))
+        group.add_command(
+            GroupedCommand(command, params=list(options), callback=action(members), help=described, groups=groups)
+        )
     return group
 
 

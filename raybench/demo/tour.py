@@ -14,8 +14,9 @@ from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
 from raybench.demo.tss import make_tss
 from raybench.errors import ProblemList
-from raybench.runs.evaluate import Evaluation, Settings, evaluate, open_session
+from raybench.runs.evaluate import Evaluation, evaluate, open_session
 from raybench.runs.finished import shown_run
+from raybench.runs.jobs import Settings, make_job
 from raybench.runs.manifest import Manifest
 from raybench.runs.report.page import Shown, write_report
 from raybench.sources.patches import Strips
@@ -69,20 +70,20 @@ def _make_patches(data: Path) -> None:
             path.write_text(text)
 
 
-def _job(benchmark: str, out: Path, subject: str) -> Job:
+def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
     patches, copies, flows = (out / "data" / name for name in ("hpatches", "copies", "tss"))
-    recent = {"data": patches / "hpatches", "tasks": patches / "tasks", "options": {"split": "full"}}
-    beside = {"distractors": str(copies / "distractors"), "training": str(copies / "training")}
+    beside = {"distractors": copies / "distractors", "training": copies / "training"}
     inputs: dict[str, dict[str, Any]] = {
-        "hpatches": recent,
+        "hpatches": {"data": patches / "hpatches", "tasks": patches / "tasks", "split": ("full",)},
         "hbench": {"data": patches / "hpatches", "benchmarks": patches / "benchmarks"},
-        "disc2021": {"data": copies / "disc", "options": {"codecs": CODECS}},
-        "copydays": {"data": copies / "copydays", "options": {"codecs": CODECS, **beside}},
+        "disc2021": {"data": copies / "disc", "codecs": CODECS},
+        "copydays": {"data": copies / "copydays", "codecs": CODECS, **beside},
         "tss": {"data": flows / "Dataset"},
     }
     given = inputs[benchmark.split("-")[0]]
-    places: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
-    return Job(benchmark, str(out / benchmark / subject), str(out / "store"), descriptor=subject, **places)
+    places = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+    folders = {"out": str(out / benchmark / subject), "store": str(out / "store")}
+    return make_job(BENCHMARKS[benchmark], {"descriptor": subject, **places, **folders})[0]
 
 
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:

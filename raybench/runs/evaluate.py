@@ -17,6 +17,7 @@ from raybench.engine.progress import Observer, Observers, progress
 from raybench.engine.run import Executor, Run
 from raybench.errors import ConfigError, DataError, ProblemList
 from raybench.runs.finished import read_tables
+from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.runs.report.curves import curves_of
 from raybench.runs.report.page import Shown, write_report
@@ -25,17 +26,6 @@ from raybench.table import Table
 
 # Arguments that change time and place, never a result: a run may be resumed with others.
 EXECUTION = ("out", "store", "gpus", "verify_inputs")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Where and how a job runs. `ray` is an address, `local` or `off`."""
-
-    ray: str = "local"
-    cpus: int | None = None
-    progress: str = "auto"
-    overwrite: bool = False
-    keep_stages: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,17 +38,17 @@ class Evaluation:
     already_done: bool = field(default=False)
 
 
-def evaluate(job: Job, settings: Settings, session: Session | None = None) -> Evaluation:
+def evaluate(job: Job[Any], settings: Settings, session: Session | None = None) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
     return _evaluate(_ready(job, settings), settings, session)
 
 
-def preflight(job: Job, settings: Settings) -> str:
+def preflight(job: Job[Any], settings: Settings) -> str:
     """Everything that `run` would trip over, raised at once; what was found if nothing."""
     return _ready(job, settings).plan.summary
 
 
-def evaluate_all(jobs: Sequence[Job], settings: Settings) -> list[Evaluation]:
+def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluation]:
     """Run jobs one after the other in one session, once all are found good; problems of all are raised together."""
     problems = ProblemList()
     ready = []
@@ -70,7 +60,7 @@ def evaluate_all(jobs: Sequence[Job], settings: Settings) -> list[Evaluation]:
         return [_evaluate(one, settings, session) for one in ready]
 
 
-def preflight_all(jobs: Sequence[Job], settings: Settings) -> list[str]:
+def preflight_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
     """`preflight` of several jobs; their problems are raised together."""
     problems = ProblemList()
     found = []
@@ -85,13 +75,13 @@ def preflight_all(jobs: Sequence[Job], settings: Settings) -> list[str]:
 class Ready:
     """A job whose inputs are good and whose output folder is free, or holds the same job."""
 
-    job: Job
+    job: Job[Any]
     plan: Plan
     asked: Manifest
     there: Manifest | None
 
 
-def _ready(job: Job, settings: Settings) -> Ready:
+def _ready(job: Job[Any], settings: Settings) -> Ready:
     path = storage.local_path(job.out) if job.out else None
     if path is not None and path.exists() and not path.is_dir():
         raise ConfigError(f"--out {job.out}: is a file; name a folder")
@@ -124,7 +114,7 @@ class Session:
 
 
 @contextmanager
-def open_session(job: Job, settings: Settings) -> Iterator[Session]:
+def open_session(job: Job[Any], settings: Settings) -> Iterator[Session]:
     """Join or start Ray, or stay in this process; ended with the block."""
     shown = progress(settings.progress)
     observer = shown
@@ -148,7 +138,7 @@ def open_session(job: Job, settings: Settings) -> Iterator[Session]:
         executor.close()
 
 
-def _perform(job: Job, settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
+def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
     run = Run(job.out, job.store, session.executor, session.observer)
     run.say(f"{job.benchmark}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
@@ -185,13 +175,13 @@ def _manifest_there(out: str, overwrite: bool) -> Manifest | None:
         return None  # a broken one names no files to remove; it is replaced
 
 
-def _remove_stages(job: Job, settings: Settings, done: Manifest) -> None:
+def _remove_stages(job: Job[Any], settings: Settings, done: Manifest) -> None:
     if not settings.keep_stages:
         for stage in done.stages:
             storage.delete_folder(storage.join(job.store, stage["digest"]))
 
 
-def _found(job: Job, settings: Settings, there: Manifest) -> Evaluation:
+def _found(job: Job[Any], settings: Settings, there: Manifest) -> Evaluation:
     _remove_stages(job, settings, there)
     return Evaluation(job.out, read_tables(job.out, there), storage.join(job.out, "report.html"), already_done=True)
 
@@ -217,14 +207,19 @@ def _remove_results(there: Manifest, out: str) -> None:
     storage.delete_folder(storage.join(out, "receipts"))
 
 
-def _arguments(job: Job) -> dict[str, Any]:
+def _arguments(job: Job[Any]) -> dict[str, Any]:
+    """What can change a result, as JSON has it."""
     fields = dataclasses.asdict(job)
     options = fields.pop("options")
-    given = {key: value for key, value in {**fields, **options}.items() if value not in (None, {}, "")}
-    return {key: value for key, value in given.items() if key not in (*EXECUTION, "benchmark")}
+    given = {key: list(value) if isinstance(value, tuple) else value for key, value in {**fields, **options}.items()}
+    return {
+        key: value
+        for key, value in given.items()
+        if value not in (None, {}, [], "") and key not in (*EXECUTION, "benchmark")
+    }
 
 
-def _execution(job: Job, settings: Settings) -> dict[str, Any]:
+def _execution(job: Job[Any], settings: Settings) -> dict[str, Any]:
     return {**{key: getattr(job, key) for key in EXECUTION}, **dataclasses.asdict(settings)}
 
 

@@ -70,7 +70,8 @@ def test_weights_and_torchscript_give_one_table_which_a_plain_script_gives_too(c
     sets = described_sets(copies / "disc", models[1], 64)
     for row in tables[0][:2]:
         plain = disc_figures(copies / "disc", sets, row["codec"])
-        assert figures(row) == pytest.approx(plain, abs=1e-5)
+        # The plain script describes picture by picture: last bits differ, and on some CPUs two predictions swap places.
+        assert figures(row) == pytest.approx(plain, abs=1e-4)
 
 
 def figures(row):

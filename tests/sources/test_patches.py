@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from raybench.benchmarks.hbench.classification import prepare
+from raybench.benchmarks.hbench.inputs import HBenchOptions
 from raybench.benchmarks.job import Job
 from raybench.errors import DataError, ProblemList, Problems
 from raybench.sources.patches import Strips, VectorFiles, items_of
@@ -182,7 +183,7 @@ def test_a_patch_that_is_out_of_range_is_named_by_list_and_line(vectors, tmp_pat
     (tasks / "t.benchmark").write_text("p.pairs\n")
     (tasks / "p.pairs").write_text("i_x.ref.2,v_y.ref.0,1\ni_x.ref.0,i_x.e1.2,0\n")
     with pytest.raises(Problems) as caught:
-        prepare(Job("hbench-classification", benchmarks=str(tasks), features=str(vectors)))
+        prepare(Job("hbench-classification", HBenchOptions(benchmarks=str(tasks), features=str(vectors))))
     assert caught.value.lines() == [
         f"{tasks}/p.pairs: line 2: patch i_x.e1.2 is out of range; i_x/e1 has 2 patches (1 such lines)"
     ]

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from raybench.benchmarks.copies import sets as image_sets
 from raybench.benchmarks.copies.copydays_figures import overall_micro_ap, query_ap, relevant_results
 from raybench.benchmarks.copies.mistakes import MissedOriginals, draw_mistakes, gallery
-from raybench.benchmarks.copies.sets import ImageSet
-from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.copies.sets import CopyOptions, ImageSet
+from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.options import option
 from raybench.benchmarks.picture import Picture
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of
@@ -47,14 +48,16 @@ FRACTIONS = frozenset(("strong_mAP", "overall_uAP", "mAP"))
 K = 100
 BLOCKS_ROLE = "copydays"
 STEMS = {BLOCKS_ROLE: ("copydays",), "distractors": ("distractors",), "training": ("training", "train", "codec_train")}
-OPTIONS = (
-    Option("distractors", "folder of distractor images", is_uri=True),
-    Option("training", "folder of images that codecs are trained on", is_uri=True),
-    Option("codecs", "FAISS index_factory strings ending in Flat, separated by ; [default: the published list]"),
-    Option("k", "neighbours a query", default=K, kind=int),
-    Option("metadata", "text for a last column `metadata` of the main table"),
-    *image_sets.OPTIONS,
-)
+
+
+@dataclass(frozen=True)
+class Options(CopyOptions):
+    """Those of copy detection, and of Copydays: its distractors."""
+
+    distractors: str | None = option(None, "folder of distractor images", "input", is_uri=True)
+    k: int = option(K, "neighbours per query", "protocol")
+
+
 NOTES = (
     "strong_mAP: mean trapezoid AP of the queries of block strong; overall_uAP: trapezoid AP over all results of all "
     "queries in one pool (the originals are queries, too), wrong ones first at equal distance; the published tool "
@@ -96,7 +99,7 @@ class CopydaysSets:
 class Plan:
     """A job whose images or vectors were found and make up blocks."""
 
-    job: Job
+    job: Job[Options]
     inputs: dict[str, str]
     sets: CopydaysSets
     descriptor: ImageSpec | None
@@ -143,10 +146,10 @@ class Plan:
         leaks = leakage_notes(run, facts)
         notes = (*NOTES, *self.notes, *leaks, *failed, *_skip_notes(len(lost), skipped))
         columns = (*COLUMNS, *(("metadata",) if self._metadata else ()))
+        image_sets.exported(run, self.job, self.sets.all, vectors)
         return Outcome(
             Table("copydays_metrics", columns, tuple(rows), FRACTIONS, notes),
             (Table("blocks", BLOCK_COLUMNS, tuple(blocks), FRACTIONS),),
-            (*image_sets.exported(run, self.job, self.sets.all, vectors), *drawn[0]),
             tuple(lost),
             {
                 "queries": len(self.sets.images),
@@ -168,7 +171,7 @@ class Plan:
 
     @property
     def _metadata(self) -> tuple[str, ...]:
-        metadata = self.job.options.get("metadata")
+        metadata = self.job.options.metadata
         return () if metadata is None else (metadata,)
 
     def _nearest(self, run: Run, codec: str, vectors: dict[str, VectorSet]) -> Mapped | FailedCodec:
@@ -191,7 +194,7 @@ class Plan:
         good = ~np.isin(layout.true_query, skipped) & ~np.isin(layout.true_original, lost_originals)
         truth = TruePairs.of(layout.true_query[good], layout.true_original[good])
         if not len(truth):
-            raise DataError(f"{self.job.data}: no copy can be read whose original can; mend the images")
+            raise DataError(f"{self.job.options.data}: no copy can be read whose original can; mend the images")
         queries = {block: np.intersect1d(places, truth.query) for block, places in layout.blocks.items()}
         lost = sum(len(places) for places in layout.blocks.values()) - sum(len(places) for places in queries.values())
         return queries, truth, lost
@@ -241,18 +244,18 @@ def _skip_notes(images: int, queries: int) -> Iterable[str]:
         yield f"SKIPPED: {images:,} images could not be read; {queries:,} queries are left out of the figures."
 
 
-def prepare(job: Job) -> Plan:
+def prepare(job: Job[Options]) -> Plan:
     """Find and check everything that the job rests on; raises all problems together."""
-    image_sets.check_inputs(job, OPTIONS, results=False)
+    image_sets.check_inputs(job, None)
     problems = ProblemList()
-    descriptor, layout, k = None, None, K
+    descriptor, layout, k = None, None, job.options.k
     with problems.noting():
-        k = image_sets.neighbours(job, K)
+        image_sets.check_k(k)
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
     images, distractors, training = _find_sets(job, problems)
     if images is not None:
-        layout = CopydaysLayout.of(images.names, job.data or job.features or "", problems)
+        layout = CopydaysLayout.of(images.names, job.options.data or job.options.features or "", problems)
     codecs = image_sets.asked_codecs(job)
     image_sets.check_codecs(codecs, image_sets.known_dimension(images), training, problems)
     problems.check()
@@ -265,36 +268,39 @@ def prepare(job: Job) -> Plan:
     return Plan(job, image_sets.digests(sets.all, descriptor), sets, descriptor, codecs, k, tuple(notes))
 
 
-def _find_sets(job: Job, problems: ProblemList) -> tuple[ImageSet | None, ImageSet | None, ImageSet | None]:
-    if job.features:
-        uris = {role: find_vectors(job.features, stems, problems, role == BLOCKS_ROLE) for role, stems in STEMS.items()}
+def _find_sets(job: Job[Options], problems: ProblemList) -> tuple[ImageSet | None, ImageSet | None, ImageSet | None]:
+    if job.options.features:
+        uris = {
+            role: find_vectors(job.options.features, stems, problems, role == BLOCKS_ROLE)
+            for role, stems in STEMS.items()
+        }
         found = {
             role: image_sets.vectors_on_disk(role, files, problems, **_naming(job, role, files, problems))
             for role, files in uris.items()
         }
         image_sets.note_other_dimensions(found.values(), problems)
         return found[BLOCKS_ROLE], found["distractors"], found["training"]
-    if job.data is None:
+    if job.options.data is None:
         problems.add("copydays: no --data; give the Copydays root (original/, strong/, jpegqual/, crops/)")
         return None, None, None
-    images = image_sets.pictures(BLOCKS_ROLE, job.data, job, problems, named_by="path")
+    images = image_sets.pictures(BLOCKS_ROLE, job.options.data, job, problems, named_by="path")
     distractors, training = (
-        image_sets.pictures(role, uri, job, problems) if (uri := job.options.get(role)) else None
+        image_sets.pictures(role, uri, job, problems) if (uri := getattr(job.options, role)) else None
         for role in ("distractors", "training")
     )
     return images, distractors, training
 
 
-def _naming(job: Job, role: str, uris: list[str], problems: ProblemList) -> dict[str, Any]:
+def _naming(job: Job[Options], role: str, uris: list[str], problems: ProblemList) -> dict[str, Any]:
     """How a file's images are named; those of an SSCD file are numbered through the published order of blocks."""
     if role != BLOCKS_ROLE:
         return {}
     if not uris or not uris[0].endswith(SSCD_SUFFIX):
         return {"named_by": "path"}
-    if job.data is None:
+    if job.options.data is None:
         problems.add(f"{uris[0]}: has numbers for names; give --data too, the Copydays root that they count through")
         return {"named_by": "path"}
-    listed = [entry.name for entry in list_images(job.data, recursive=True)]
+    listed = [entry.name for entry in list_images(job.options.data, recursive=True)]
     ordered = [name for block in BLOCKS for name in listed if name.rpartition("/")[0] == block]
     return {"named_by": "path", "names": strings(ordered)}
 
@@ -312,11 +318,10 @@ BENCHMARK = Benchmark(
     name="copydays",
     summary="Copydays with distractors: mAP of strong copies, pooled uAP, mAP of every block",
     needs="--data (Copydays root), --distractors and --descriptor, or --features (vectors)",
-    options=OPTIONS,
+    options=Options,
     prepare=prepare,
     fractions=FRACTIONS,
     can_skip=True,
-    inputs=image_sets.INPUTS,
     main_table="copydays_metrics",
     gallery=gallery,
 )

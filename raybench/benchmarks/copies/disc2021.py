@@ -21,8 +21,9 @@ from raybench.benchmarks.copies.disc_tables import FRACTIONS, further_tables, ma
 from raybench.benchmarks.copies.files import ReadPredictions, export_curves, export_predictions, variant_slug
 from raybench.benchmarks.copies.mistakes import SHEETS, Mistakes, draw_mistakes, gallery
 from raybench.benchmarks.copies.scores import Variant, score
-from raybench.benchmarks.copies.sets import ImageSet
-from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.copies.sets import CopyOptions, ImageSet
+from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.options import option
 from raybench.benchmarks.picture import Picture
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of_bytes
@@ -37,21 +38,6 @@ K = 10
 DEFAULT_NORM = "1.0[0,2]"
 NO_VARIANT = Variant("None", "None", "predictions")
 SHOWN = 3  # names in a note
-OPTIONS = (
-    Option("queries", "folder of the query images [default: DATA/val_query]", is_uri=True),
-    Option("references", "folder of the reference images [default: DATA/val_ref]", is_uri=True),
-    Option("training", "folder of the training images [default: DATA/training]", is_uri=True),
-    Option(
-        "ground-truth", "query,reference lines [default: val_groundtruth_matches.csv in DATA or FEATURES]", is_uri=True
-    ),
-    Option("codecs", "FAISS index_factory strings ending in Flat, separated by ; [default: the published list]"),
-    Option("score-norm", "WEIGHT[FIRST,LAST] separated by ;, or none [default: 1.0[0,2]]"),
-    Option("k", "candidates a query", default=K, kind=int),
-    Option("global-candidates", "main table of the best k x queries pairs over all, not of k a query", kind=bool),
-    Option("max-predictions", "lines that a predictions file may have", default=disc.MOST_PREDICTIONS, kind=int),
-    Option("metadata", "text for a last column `metadata` of the main table"),
-    *image_sets.OPTIONS,
-)
 NOTES = (
     "uAP: step AP over all predictions in one pool, wrong ones first among equal scores; accuracy-at-1: share of true "
     "pairs whose reference stands alone at the top of its query; recall-at-p90: highest recall at precision >= 0.9.",
@@ -59,10 +45,41 @@ NOTES = (
 
 
 @dataclass(frozen=True)
+class Options(CopyOptions):
+    """Those of copy detection, and of DISC2021: its sets, candidates, and finished predictions."""
+
+    queries: str | None = option(
+        None, "folder of the query images", "input", default_words="DATA/val_query", is_uri=True
+    )
+    references: str | None = option(
+        None, "folder of the reference images", "input", default_words="DATA/val_ref", is_uri=True
+    )
+    training: str | None = option(
+        None, "folder of the training images", "input", default_words="DATA/training", is_uri=True
+    )
+    ground_truth: str | None = option(
+        None,
+        "query,reference lines",
+        "input",
+        default_words="val_groundtruth_matches.csv in DATA or FEATURES",
+        is_uri=True,
+    )
+    results: str | None = option(None, "finished predictions.csv: query,reference,score lines", "input", is_uri=True)
+    score_norm: str | None = option(
+        None, "WEIGHT[FIRST,LAST] separated by ;, or none", "protocol", default_words=DEFAULT_NORM
+    )
+    k: int = option(K, "candidates per query", "protocol")
+    global_candidates: bool = option(
+        False, "main table of the best k x queries pairs over all, not of k per query", "protocol"
+    )
+    max_predictions: int = option(disc.MOST_PREDICTIONS, "lines that a predictions file may have", "protocol")
+
+
+@dataclass(frozen=True)
 class ScoredPlan:
     """A job that begins with finished predictions."""
 
-    job: Job
+    job: Job[Options]
     inputs: dict[str, str]
     truth: TruePairs
     queries: Names
@@ -76,22 +93,23 @@ class ScoredPlan:
 
     def execute(self, run: Run) -> Outcome:
         """From predictions to the tables."""
-        most = self.job.options.get("max_predictions") or disc.MOST_PREDICTIONS
+        most = self.job.options.max_predictions
         stage = ReadPredictions(self.uri, self.inputs["predictions"], most, self.queries, self.references)
         pairs = {NO_VARIANT: run.map(stage, 1, 1)}
         scored = score(run, pairs, self.truth, len(self.queries), self.job.seed)
         facts: dict[str, Any] = {"queries": len(self.queries), "references": len(self.references)}
         facts |= {"k": None, "variants": set(), "candidates": NO_VARIANT.candidates}
-        metadata = self.job.options.get("metadata")
+        metadata = self.job.options.metadata
         main = main_table(scored, [NO_VARIANT], metadata, NOTES)
-        return Outcome(main, further_tables(scored, [NO_VARIANT]), tuple(export_curves(run, scored)), (), facts)
+        export_curves(run, scored)
+        return Outcome(main, further_tables(scored, [NO_VARIANT]), facts=facts)
 
 
 @dataclass(frozen=True)
 class Plan:
     """A job that begins with images or vectors, which were found and agree with each other."""
 
-    job: Job
+    job: Job[Options]
     inputs: dict[str, str]
     sets: DiscSets
     descriptor: ImageSpec | None
@@ -117,20 +135,17 @@ class Plan:
         vectors = {role: found.vectors for role, found in described.items()}
         candidates = find_candidates(run, self.job, vectors, self.k, self.codecs, self.norms)
         scored = score(run, candidates.pairs, truth, len(self.sets.queries), self.job.seed)
-        kind = "global" if self.job.options.get("global_candidates") else "knn"
+        kind = "global" if self.job.options.global_candidates else "knn"
         chosen = [variant for variant in candidates.order if variant.candidates == kind]
         failed = [f"FAILED: {reason}." for reason in candidates.failed.values()]
         notes = (*NOTES, *self.notes, *candidates.notes, *self._skip_notes(len(skipped), truth), *failed)
-        drawn, pictures = self._draw(run, candidates, chosen, truth)
+        _, pictures = self._draw(run, candidates, chosen, truth)
+        export_curves(run, scored)
+        self._export_predictions(run, candidates, chosen)
+        image_sets.exported(run, self.job, self.sets.all, vectors)
         return Outcome(
-            main_table(scored, chosen, self.job.options.get("metadata"), notes),
+            main_table(scored, chosen, self.job.options.metadata, notes),
             further_tables(scored, candidates.order),
-            (
-                *export_curves(run, scored),
-                *self._export_predictions(run, candidates, chosen),
-                *image_sets.exported(run, self.job, self.sets.all, vectors),
-                *drawn,
-            ),
             tuple(skipped),
             {
                 "queries": len(self.sets.queries),
@@ -172,22 +187,22 @@ class Plan:
         return export_predictions(run, files, self.sets.queries.names, self.sets.references.names)
 
 
-def prepare(job: Job) -> Plan | ScoredPlan:
+def prepare(job: Job[Options]) -> Plan | ScoredPlan:
     """Read and check every file that the job rests on; raises all problems together."""
-    image_sets.check_inputs(job, OPTIONS, results=True)
-    return _prepare_predictions(job) if job.results else _prepare_sets(job)
+    image_sets.check_inputs(job, job.options.results)
+    return _prepare_predictions(job) if job.options.results else _prepare_sets(job)
 
 
-def _prepare_predictions(job: Job) -> ScoredPlan:
-    assert job.results is not None
-    uri = predictions_file(job.results)
+def _prepare_predictions(job: Job[Options]) -> ScoredPlan:
+    assert job.options.results is not None
+    uri = predictions_file(job.options.results)
     problems = ProblemList()
     truth, predictions = None, None
     with problems.noting():
         truth, digest = read_truth(job)
     with problems.noting():
         data = image_sets.read_text(uri, "predictions: query,reference,score lines")
-        predictions = disc.read_predictions(data, uri, job.options.get("max_predictions"))
+        predictions = disc.read_predictions(data, uri, job.options.max_predictions)
     problems.check()
     assert truth is not None and predictions is not None
     matched = disc.match_tables(truth, predictions)
@@ -196,13 +211,13 @@ def _prepare_predictions(job: Job) -> ScoredPlan:
     return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, uri, len(predictions))
 
 
-def _prepare_sets(job: Job) -> Plan:
+def _prepare_sets(job: Job[Options]) -> Plan:
     problems = ProblemList()
     descriptor, truth, digest = None, None, ""
     norms: tuple[ScoreNorm, ...] = ()
-    k = K
+    k = job.options.k
     with problems.noting():
-        k = image_sets.neighbours(job, K)
+        image_sets.check_k(k)
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
     with problems.noting():
@@ -210,7 +225,7 @@ def _prepare_sets(job: Job) -> Plan:
     found = find_sets(job, problems)
     queries, references, training = (found.get(role) for role in ("queries", "references", "training"))
     with problems.noting():
-        norms = parse_norms(job.options.get("score_norm") or DEFAULT_NORM)
+        norms = parse_norms(job.options.score_norm or DEFAULT_NORM)
     pairs = None
     if truth is not None and queries is not None and references is not None:
         pairs = true_pairs(truth, queries.names, references.names, problems)
@@ -231,12 +246,14 @@ def _prepare_sets(job: Job) -> Plan:
     return Plan(job, inputs, sets, descriptor, k, codecs, norms, tuple(notes))
 
 
-def _check_norms(job: Job, norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList) -> None:
+def _check_norms(
+    job: Job[Options], norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList
+) -> None:
     if training is not None:
         for line in [norm.problem(len(training)) for norm in norms]:
             if line is not None:
                 problems.add(f"--score-norm: {line}")
-    elif job.options.get("score_norm") and norms:
+    elif job.options.score_norm and norms:
         problems.add("--score-norm: needs a training set; give --training, or vectors of one, or --score-norm none")
 
 
@@ -254,11 +271,10 @@ BENCHMARK = Benchmark(
     name="disc2021",
     summary="DISC2021 copy detection: pooled µAP over codecs and score normalisations",
     needs="--data (DISC root) and --descriptor, or --features (vectors), or --results predictions.csv",
-    options=OPTIONS,
+    options=Options,
     prepare=prepare,
     fractions=FRACTIONS,
     can_skip=True,
-    inputs=(*image_sets.INPUTS, "results"),
     main_table="disc_metrics",
     gallery=gallery,
 )

@@ -7,6 +7,7 @@ serves every normalisation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from raybench.benchmarks.copies.scores import Variant
 from raybench.benchmarks.job import Job
@@ -34,7 +35,12 @@ class Candidates:
 
 
 def find_candidates(
-    run: Run, job: Job, vectors: dict[str, VectorSet], k: int, codecs: tuple[str, ...], norms: tuple[ScoreNorm, ...]
+    run: Run,
+    job: Job[Any],
+    vectors: dict[str, VectorSet],
+    k: int,
+    codecs: tuple[str, ...],
+    norms: tuple[ScoreNorm, ...],
 ) -> Candidates:
     """Candidates by every codec and normalisation, without normalisation first; no codecs: the published list."""
     facts = {role: vector_facts(run, one) for role, one in vectors.items()}
@@ -63,7 +69,7 @@ def find_candidates(
 
 
 def _by_norm(
-    run: Run, job: Job, sets: dict[str, VectorSet], k: int, norms: tuple[ScoreNorm, ...]
+    run: Run, job: Job[Any], sets: dict[str, VectorSet], k: int, norms: tuple[ScoreNorm, ...]
 ) -> dict[str, tuple[Mapped, Mapped]]:
     device = "gpu" if run.gpus else "cpu"
 

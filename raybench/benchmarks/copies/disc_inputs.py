@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -59,17 +60,17 @@ class DiscSets:
         )
 
 
-def read_truth(job: Job) -> tuple[disc.GroundTruth, str]:
+def read_truth(job: Job[Any]) -> tuple[disc.GroundTruth, str]:
     """The ground truth and its digest, from `--ground-truth` or beside data or features."""
-    uri = job.options.get("ground_truth") or _truth_beside(job)
+    uri = job.options.ground_truth or _truth_beside(job)
     data = image_sets.read_text(uri, "ground truth: query,reference lines")
     return disc.read_ground_truth(data, uri), digest_of_bytes(data)
 
 
-def _truth_beside(job: Job) -> str:
-    places = [place for place in (job.data, job.features) if place and not place.endswith(".pt")]
-    if job.results:
-        places.append(predictions_file(job.results).rpartition("/")[0])
+def _truth_beside(job: Job[Any]) -> str:
+    places = [place for place in (job.options.data, job.options.features) if place and not place.endswith(".pt")]
+    if job.options.results:
+        places.append(predictions_file(job.options.results).rpartition("/")[0])
     for place in places:
         for name in TRUTHS:
             if storage.exists(storage.join(place, name)):
@@ -84,10 +85,10 @@ def predictions_file(results: str) -> str:
     return inside if not results.endswith(".csv") and storage.exists(inside) else results
 
 
-def find_sets(job: Job, problems: ProblemList) -> dict[str, ImageSet | None]:
+def find_sets(job: Job[Any], problems: ProblemList) -> dict[str, ImageSet | None]:
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
-    if job.features:
-        root, found = job.features, {}
+    if job.options.features:
+        root, found = job.options.features, {}
         for role, stems in STEMS.items():
             if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
                 found[role] = image_sets.vectors_on_disk(role, [root], problems, part=role)
@@ -99,15 +100,15 @@ def find_sets(job: Job, problems: ProblemList) -> dict[str, ImageSet | None]:
     return {role: _pictures(job, role, problems) for role in FOLDERS}
 
 
-def _pictures(job: Job, role: str, problems: ProblemList) -> ImageSet | None:
-    given: str | None = job.options.get(role)
+def _pictures(job: Job[Any], role: str, problems: ProblemList) -> ImageSet | None:
+    given: str | None = getattr(job.options, role)
     if given is not None:
         return image_sets.pictures(role, given, job, problems)
-    if job.data is None:
+    if job.options.data is None:
         if role != "training":
             problems.add(f"{job.benchmark}: no --data and no --{role}; give the DISC root, or a folder for each")
         return None
-    folders = [storage.join(job.data, name) for name in FOLDERS[role]]
+    folders = [storage.join(job.options.data, name) for name in FOLDERS[role]]
     there = next((folder for folder in folders if storage.exists(folder)), None)
     if there is None and role == "training":
         return None

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.job import Job, Option, device_for
+from raybench.benchmarks.job import DescribedOptions, Job, device_for
+from raybench.benchmarks.options import asked, option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
@@ -29,23 +30,41 @@ from raybench.search.codecs import codec_problems, trains
 from raybench.sources.image_folders import ImageFolder, double_stems, list_images
 from raybench.sources.named_vectors import NamedVectors, note_dimensions
 
-INPUTS = ("data", "descriptor", "descriptor-args", "features")
-OPTIONS = (
-    Option("size", "edge in px to which a model's images are resized", default=288, kind=int),
-    Option(
-        "preserve-aspect-ratio", "true: the short edge to --size, false: a square of --size", default=True, kind=bool
-    ),
-    Option("resize-long-edge", "the long edge to --size, whatever --preserve-aspect-ratio says", kind=bool),
-    Option("exif-rotate", "turn images as their EXIF says (published figures don't)", kind=bool),
-    Option("backbone", "network of an sscd:URI weight file", choices=tuple(BACKBONES)),
-    Option("dims", "dimension of the descriptors of an sscd:URI weight file", kind=int),
-    Option("pool-param", "GeM power of an sscd:URI weight file [default: 3.0]", kind=float),
-    Option("export-descriptors", "write the descriptors to results/ as ISC HDF5 files, a submission", kind=bool),
-    Option("dtype", "precision of a model on a GPU", choices=("float32", "float16", "bfloat16"), default="float32"),
-)
+
+@dataclass(frozen=True)
+class CopyOptions(DescribedOptions):
+    """Options of every benchmark of copy detection: how images are prepared, and of what network weights are."""
+
+    features: str | None = option(
+        None, "folder of vector files (.h5, .npz, .parquet), or SSCD's .pt file", "input", is_uri=True
+    )
+    training: str | None = option(
+        None, "folder of the images that codecs and score norms are trained on", "input", is_uri=True
+    )
+    size: int = option(288, "edge in px to which a model's images are resized", "method")
+    preserve_aspect_ratio: bool = option(True, "true: the short edge to --size, false: a square of --size", "method")
+    resize_long_edge: bool = option(False, "the long edge to --size, whatever --preserve-aspect-ratio says", "method")
+    exif_rotate: bool = option(False, "turn images as their EXIF says (published figures don't)", "method")
+    backbone: str | None = option(None, "network of an sscd:URI weight file", "method", choices=BACKBONES)
+    dims: int | None = option(None, "dimension of the descriptors of an sscd:URI weight file", "method")
+    pool_param: float | None = option(None, "GeM power of an sscd:URI weight file", "method", default_words="3.0")
+    dtype: str = option(
+        "float32", "precision of a model on a GPU", "method", choices=("float32", "float16", "bfloat16")
+    )
+    codecs: str | None = option(
+        None,
+        "FAISS index_factory strings ending in Flat, separated by ;",
+        "protocol",
+        default_words="the published list",
+    )
+    metadata: str | None = option(None, "text for a last column `metadata` of the main table", "protocol")
+    export_descriptors: bool = option(
+        False, "write the descriptors to results/ as ISC HDF5 files, a submission", "protocol"
+    )
 
 
 # What the other ways in have no use for. Options that published commands always give (--size …) are let pass.
+OF_WEIGHTS = ("backbone", "dims", "pool_param")
 OF_PICTURES = ("queries", "references", "training", "distractors", "exif_rotate", "dtype")
 OF_SEARCH = ("codecs", "score_norm", "k", "global_candidates", "export_descriptors")
 IDLE = {"--features": OF_PICTURES, "--results": OF_PICTURES + OF_SEARCH}
@@ -89,37 +108,32 @@ class Vectors:
     skipped: NDArray[np.int64]
 
 
-def check_inputs(job: Job, options: Iterable[Option], results: bool) -> None:
+def check_inputs(job: Job[CopyOptions], results: str | None) -> None:
     """One of the ways in, with what it needs and without what would do nothing there."""
-    ways = {"--descriptor": job.descriptor, "--features": job.features}
-    if results:
-        ways["--results"] = job.results
+    ways = {"--descriptor": job.options.descriptor, "--features": job.options.features}
+    if hasattr(job.options, "results"):
+        ways["--results"] = results
     given = [name for name, value in ways.items() if value]
     if len(given) != 1:
         raise ConfigError(f"{job.benchmark}: give one of {', '.join(ways)}; got {', '.join(given) or 'none of them'}")
-    if job.descriptor is None and job.descriptor_args:
+    if job.options.descriptor is None and job.options.descriptor_args:
         raise ConfigError(f"{job.benchmark}: --descriptor-args goes with --descriptor")
-    idle = [option for option in options if option.key in IDLE.get(given[0], ()) and _is_asked(job, option)]
-    names = [f"--{option.name}" for option in idle]
+    names = asked(job.options, IDLE.get(given[0], ()))
     if given[0] == "--results" and job.limit is not None:
         names.append("--limit")
     if names:
         raise ConfigError(f"{job.benchmark}: {', '.join(names)}: would do nothing with {given[0]}; leave it out")
 
 
-def _is_asked(job: Job, option: Option) -> bool:
-    return job.options.get(option.key) not in (None, False, option.default)
-
-
-def preprocessing(job: Job) -> Preprocess:
+def preprocessing(job: Job[CopyOptions]) -> Preprocess:
     """The published preprocessing that the options ask for."""
-    size, keep, long = (job.options.get(key) for key in ("size", "preserve_aspect_ratio", "resize_long_edge"))
-    mode = "long_edge" if long else "short_edge" if keep in (None, True) else "square"
-    return Preprocess(288 if size is None else size, mode)
+    options = job.options
+    mode = "long_edge" if options.resize_long_edge else "short_edge" if options.preserve_aspect_ratio else "square"
+    return Preprocess(options.size, mode)
 
 
-def preprocessing_notes(job: Job) -> tuple[str, ...]:
-    if job.options.get("resize_long_edge") and job.options.get("preserve_aspect_ratio") is False:
+def preprocessing_notes(job: Job[CopyOptions]) -> tuple[str, ...]:
+    if job.options.resize_long_edge and not job.options.preserve_aspect_ratio:
         return (
             "resize_long_edge: the long edge is resized and the aspect kept, as the published text has it; "
             "the published code ignores this flag unless the aspect is preserved.",
@@ -127,30 +141,27 @@ def preprocessing_notes(job: Job) -> tuple[str, ...]:
     return ()
 
 
-def descriptor_of(job: Job) -> ImageSpec | None:
+def descriptor_of(job: Job[CopyOptions]) -> ImageSpec | None:
     """The job's descriptor, checked; None where vectors or results are given."""
-    network = {key: job.options[key] for key in ("backbone", "dims", "pool_param") if job.options.get(key) is not None}
-    if job.descriptor is None or not job.descriptor.startswith("sscd:"):
+    network = {key: value for key in OF_WEIGHTS if (value := getattr(job.options, key)) is not None}
+    if job.options.descriptor is None or not job.options.descriptor.startswith("sscd:"):
         if network:
-            names = ", ".join("--" + key.replace("_", "-") for key in network)
-            raise ConfigError(f"{names}: for --descriptor sscd:URI only")
-        if job.descriptor is None:
+            raise ConfigError(f"{', '.join(asked(job.options, OF_WEIGHTS))}: for --descriptor sscd:URI only")
+        if job.options.descriptor is None:
             return None
-    arguments = {**job.descriptor_args, **network}
-    return resolve_images(job.descriptor, arguments, preprocessing(job), job.options.get("dtype") or "float32")
+    arguments = {**job.options.descriptor_args, **network}
+    return resolve_images(job.options.descriptor, arguments, preprocessing(job), job.options.dtype)
 
 
-def neighbours(job: Job, default: int) -> int:
-    """`--k`."""
-    k = job.options.get("k")
-    if k is not None and k < 1:
+def check_k(k: int) -> None:
+    """That `--k` asks for something."""
+    if k < 1:
         raise ConfigError(f"--k {k}: expected at least 1")
-    return default if k is None else int(k)
 
 
-def asked_codecs(job: Job) -> tuple[str, ...]:
+def asked_codecs(job: Job[CopyOptions]) -> tuple[str, ...]:
     """The codecs of `--codecs`, in its order; none if it was not given."""
-    given = [codec.strip() for codec in (job.options.get("codecs") or "").split(";")]
+    given = [codec.strip() for codec in (job.options.codecs or "").split(";")]
     return tuple(dict.fromkeys(codec for codec in given if codec))
 
 
@@ -171,7 +182,9 @@ def known_dimension(images: ImageSet | None) -> int | None:
     return images.source.dimension if images is not None and isinstance(images.source, NamedVectors) else None
 
 
-def pictures(what: str, root: str, job: Job, problems: ProblemList, named_by: str = "stem") -> ImageSet | None:
+def pictures(
+    what: str, root: str, job: Job[CopyOptions], problems: ProblemList, named_by: str = "stem"
+) -> ImageSet | None:
     """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
     try:
         folder = ImageFolder.scan(root, job.verify_inputs, recursive=True)
@@ -201,10 +214,12 @@ def note_other_dimensions(sets: Iterable[ImageSet | None], problems: ProblemList
     note_dimensions([source for source in sources if isinstance(source, NamedVectors)], problems)
 
 
-def described(run: Run, job: Job, descriptor: ImageSpec | None, sets: Sequence[ImageSet]) -> dict[str, Vectors]:
+def described(
+    run: Run, job: Job[CopyOptions], descriptor: ImageSpec | None, sets: Sequence[ImageSet]
+) -> dict[str, Vectors]:
     """The sets' vectors, computed or read. Broken headers of any set's pictures are said together, before that."""
     folders = {images.what: _folder(images, job) for images in sets}
-    rotate = bool(job.options.get("exif_rotate"))
+    rotate = job.options.exif_rotate
     sizes = {what: read_sizes(run, ImageSizes(one, rotate)) for what, one in folders.items() if one is not None}
     broken = [line for _, unreadable in sizes.values() for line in unreadable.values()]
     if broken and not job.skip_bad_input:
@@ -215,7 +230,7 @@ def described(run: Run, job: Job, descriptor: ImageSpec | None, sets: Sequence[I
     }
 
 
-def _folder(images: ImageSet, job: Job) -> ImageFolder | None:
+def _folder(images: ImageSet, job: Job[CopyOptions]) -> ImageFolder | None:
     """The folder of just the set's pictures."""
     if isinstance(images.source, NamedVectors):
         return None
@@ -224,7 +239,7 @@ def _folder(images: ImageSet, job: Job) -> ImageFolder | None:
 
 def _described(
     run: Run,
-    job: Job,
+    job: Job[CopyOptions],
     descriptor: ImageSpec | None,
     images: ImageSet,
     folder: ImageFolder | None,
@@ -246,16 +261,16 @@ def _described(
         batch_size=job.batch_size,
         shard_size=job.shard_size,
         skip=job.skip_bad_input,
-        exif_rotate=bool(job.options.get("exif_rotate")),
+        exif_rotate=job.options.exif_rotate,
         sizes=sizes,
     )
     place = {key: number for number, key in enumerate(folder.keys)}
     return Vectors(vectors, np.array([place[key] for key in skipped], np.int64))
 
 
-def exported(run: Run, job: Job, sets: Iterable[ImageSet], vectors: dict[str, VectorSet]) -> list[str]:
+def exported(run: Run, job: Job[CopyOptions], sets: Iterable[ImageSet], vectors: dict[str, VectorSet]) -> list[str]:
     """The files that `--export-descriptors` asks for, written; those of single sets read back as `--features`."""
-    if not job.options.get("export_descriptors"):
+    if not job.options.export_descriptors:
         return []
     named = {one.what: one.names for one in sets}
     files = {f"results/{what}.h5": descriptor_file(vectors[what], names) for what, names in named.items()}
@@ -267,7 +282,7 @@ def exported(run: Run, job: Job, sets: Iterable[ImageSet], vectors: dict[str, Ve
     return list(files)
 
 
-def _part(folder: ImageFolder, places: NDArray[np.int64], job: Job) -> ImageFolder:
+def _part(folder: ImageFolder, places: NDArray[np.int64], job: Job[CopyOptions]) -> ImageFolder:
     wanted = [folder.keys[place] for place in places.tolist()]
     there = {entry.name: entry for entry in list_images(folder.root, recursive=True)}
     return ImageFolder.of(folder.root, [there[key] for key in wanted], job.verify_inputs).arranged(wanted)

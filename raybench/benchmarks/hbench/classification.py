@@ -26,7 +26,8 @@ from raybench.benchmarks.hbench.pairs import (
     read_result_files,
     read_task_files,
 )
-from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.patches import chosen_distance, features_of, open_source
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
 from raybench.engine.export import Export
@@ -38,7 +39,6 @@ from raybench.extract.patches import unreadable_images
 from raybench.formats import hbench as files
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import Rows
-from raybench.search.distances import DISTANCES
 from raybench.search.pairs import Pairs, pair_distances
 from raybench.sources.patches import Source, items_of
 from raybench.table import Cell, Table
@@ -54,7 +54,7 @@ NOTES = (
 class Plan:
     """A job whose files were read and agree with each other."""
 
-    job: Job
+    job: Job[hbench.HBenchOptions]
     tasks: tuple[Task, ...]
     segments: tuple[Segment, ...]
     labels: tuple[PairLabels | None, ...]
@@ -88,7 +88,7 @@ class Plan:
             run.export(Export("results", distances.digest, write, tuple(s.name for s in self.segments)), written)
         table = Table("hbench_classification", COLUMNS, tuple(rows), FRACTIONS, self._notes(rows))
         views = view_table(run, distances, self.tasks, self.labels)
-        return Outcome(table, views, (*curves, *written), (*self.left_out, *skipped))
+        return Outcome(table, views, (*self.left_out, *skipped))
 
     def _distances(self, run: Run) -> tuple[Mapped, list[str]]:
         """Distances of all pairs, and what could not be read on the way."""
@@ -96,11 +96,11 @@ class Plan:
             stage = ReadResults(self.results.folder, self.results.digest, self.segments)
             return run.fold(run.map(stage, len(self.segments), 1), Rows), []
         assert self.source is not None and self.pairs is not None
-        distance = hbench.chosen_distance(self.job, self.descriptor)
+        distance = chosen_distance(self.job, self.descriptor)
         images = np.unique(np.concatenate([self.pairs.a_image, self.pairs.b_image]))
         wanted: list[int] = images[images >= 0].tolist()
         skip = self.job.skip_bad_input
-        features = hbench.features_of(run, self.job, self.source, self.descriptor, distance, wanted)
+        features = features_of(run, self.job, self.source, self.descriptor, distance, wanted)
         unreadable = [f"{key}: can't be read" for key in unreadable_images(run, features, wanted)] if skip else []
         distances = pair_distances(run, features, self.pairs, distance, self.job.shard_size, skip)
         return run.fold(distances, Rows), unreadable
@@ -116,19 +116,19 @@ class Plan:
         return tuple(notes)
 
 
-def prepare(job: Job) -> Plan:
+def prepare(job: Job[hbench.HBenchOptions]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     hbench.check_inputs(job)
     problems, left_out = ProblemList(), ProblemList()
     tasks, results, source, descriptor, pairs = None, None, None, None, None
-    if not job.results:
+    if not job.options.results:
         with problems.noting():
-            source, descriptor = hbench.open_source(job)
-            hbench.chosen_distance(job, descriptor)
+            source, descriptor = open_source(job)
+            chosen_distance(job, descriptor)
     with problems.noting():
         tasks = read_task_files(job, problems)
-        if job.results and tasks.lists:
-            results = read_result_files(job.results, tasks, problems, job.skip_bad_input)
+        if job.options.results and tasks.lists:
+            results = read_result_files(job.options.results, tasks, problems, job.skip_bad_input)
         built, segments = build_tasks(tasks, results, job.limit, problems)
         if source is not None:
             pairs = _located(tasks, segments, source, left_out if job.skip_bad_input else problems)
@@ -266,11 +266,7 @@ BENCHMARK = Benchmark(
     name="hbench-classification",
     summary="HPatches 2016 patch classification: TREC AP and ROC AUC of listed pairs",
     needs=hbench.COMMON_NEEDS,
-    options=(
-        Option("task", "only tasks whose name fits this glob", kind=str),
-        *hbench.MODEL_OPTIONS,
-        Option("distance", "how descriptors are compared (default: L2, hamming for binary ones)", choices=DISTANCES),
-    ),
+    options=hbench.HBenchOptions,
     prepare=prepare,
     fractions=FRACTIONS,
     can_skip=True,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.hbench.inputs import chosen_tasks, find_folder, read_files
+from raybench.benchmarks.hbench.inputs import HBenchOptions, chosen_tasks, find_folder, read_files
 from raybench.benchmarks.job import Job
 from raybench.digests import digest_of
 from raybench.errors import ProblemList
@@ -59,11 +59,11 @@ class ResultFiles:
     digest: str
 
 
-def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
+def read_task_files(job: Job[HBenchOptions], problems: ProblemList) -> TaskFiles:
     """Read the `.benchmark` and `.labels` files of the chosen tasks."""
-    assert job.benchmarks is not None
-    folder, entries = find_folder(job.benchmarks, "matching", ["*.benchmark"])
-    tasks = chosen_tasks(entries, job.options.get("task"), folder)
+    assert job.options.benchmarks is not None
+    folder, entries = find_folder(job.options.benchmarks, "matching", ["*.benchmark"])
+    tasks = chosen_tasks(entries, job.options.task, folder)
     pairs, seen = read_files(folder, [f"{task}.benchmark" for task in tasks], files.read_image_pairs, problems)
     label_files = [f"{task}.labels" for task in pairs if f"{task}.labels" in entries]
     labels, seen_labels = read_files(

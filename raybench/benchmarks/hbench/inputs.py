@@ -8,40 +8,46 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from raybench import storage
-from raybench.benchmarks.job import Job, Option, device_for
-from raybench.descriptors import DescriptorSpec, resolve
+from raybench.benchmarks.job import Job
+from raybench.benchmarks.options import asked, option
+from raybench.benchmarks.patches import MODEL_OPTIONS, PatchOptions
+from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of_bytes
-from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, nearest
-from raybench.extract.patches import Extract, Features, ReadVectors, extract_features
-from raybench.search.distances import DISTANCES
-from raybench.sources.patches import Source, Strips, VectorFiles
 
 T = TypeVar("T")
 
-MODEL_OPTIONS = (
-    Option("input-size", "side in px to which patches are resized for a model file (default: as they are)", kind=int),
-    Option("normalise", "input of a model file: none (0..255), unit (0..1), patch (per patch), or MEAN,STD"),
-)
 COMMON_NEEDS = "--benchmarks, and --data with --descriptor, or --features, or --results"
 
 
-def check_inputs(job: Job) -> None:
+@dataclass(frozen=True)
+class HBenchOptions(PatchOptions):
+    """Options of the three 2016 benchmarks."""
+
+    benchmarks: str | None = option(
+        None, "folder that holds the .benchmark files, or a parent of one such folder", "input", is_uri=True
+    )
+    results: str | None = option(None, "folder of .results files in the published format", "input", is_uri=True)
+    task: str | None = option(None, "only tasks whose name fits this glob", "protocol", default_words="all")
+
+
+def check_inputs(job: Job[HBenchOptions]) -> None:
     """Exactly one place to enter, with what it needs."""
-    entries = [name for name in ("descriptor", "features", "results") if getattr(job, name)]
+    entries = [name for name in ("descriptor", "features", "results") if getattr(job.options, name)]
     if len(entries) != 1:
         found = " and ".join(f"--{name}" for name in entries) or "none"
         raise ConfigError(f"{job.benchmark}: give one of --descriptor, --features, --results; found {found}")
-    if job.descriptor and not job.data:
+    if job.options.descriptor and not job.options.data:
         raise ConfigError(f"{job.benchmark}: --descriptor needs --data, the folder of SEQ/IM.png strips")
-    models = [option.name for option in MODEL_OPTIONS if job.options.get(option.key) is not None]
-    if models and not job.descriptor:
-        raise ConfigError(f"{job.benchmark}: --{models[0]} goes with --descriptor torchscript:URI")
-    if not job.benchmarks:
+    models = asked(job.options, MODEL_OPTIONS)
+    if models and not job.options.descriptor:
+        raise ConfigError(f"{job.benchmark}: {models[0]} goes with --descriptor torchscript:URI")
+    if not job.options.benchmarks:
         raise ConfigError(f"{job.benchmark}: --benchmarks is missing, the folder that holds the .benchmark files")
 
 
@@ -101,39 +107,7 @@ def read_files(
     return parsed, digests
 
 
-def open_source(job: Job) -> tuple[Source, DescriptorSpec | None]:
-    """The patch images or vector files of a job that computes, and its descriptor if it has one."""
-    if job.features:
-        return VectorFiles.scan(job.features), None
-    assert job.descriptor is not None and job.data is not None
-    given = {key: job.options[key] for key in ("input_size", "normalise") if job.options.get(key) is not None}
-    spec = resolve(job.descriptor, {**job.descriptor_args, **given})
-    return Strips.scan(job.data, by_content=job.verify_inputs), spec
-
-
-def chosen_distance(job: Job, descriptor: DescriptorSpec | None, known: tuple[str, ...] = DISTANCES) -> str:
-    """`--distance`, else the descriptor's own, else L2. Binary descriptors go with hamming and nothing else."""
-    asked: str | None = job.options.get("distance")
-    own = descriptor.distance if descriptor else None
-    if own is not None and own not in known:
-        raise ConfigError(f"descriptor {job.descriptor}: its distance {own!r} is none of {', '.join(known)}")
-    if asked and own and (asked == "hamming") != (own == "hamming"):
-        raise ConfigError(f"--distance {asked}: descriptor {job.descriptor} is compared by {own}")
-    return asked or own or "L2"
-
-
-def descriptor_name(job: Job, descriptor: DescriptorSpec | None) -> str:
+def descriptor_name(job: Job[HBenchOptions], descriptor: DescriptorSpec | None) -> str:
     """The name that result files and tables carry."""
-    return descriptor.name if descriptor else posixpath.basename((job.features or job.results or "").rstrip("/"))
-
-
-def features_of(
-    run: Run, job: Job, source: Source, descriptor: DescriptorSpec | None, distance: str, wanted: list[int]
-) -> Features:
-    """Descriptors of the wanted images, computed or read."""
-    if isinstance(source, VectorFiles):
-        return extract_features(run, ReadVectors(source, distance, job.skip_bad_input), wanted, job.shard_size)
-    assert descriptor is not None
-    device = device_for(job, run, descriptor.uses_gpu)
-    stage = Extract(source, descriptor, device, job.batch_size, job.skip_bad_input)
-    return extract_features(run, stage, wanted, job.shard_size)
+    given = job.options.features or job.options.results or ""
+    return descriptor.name if descriptor else posixpath.basename(given.rstrip("/"))

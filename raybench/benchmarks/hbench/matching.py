@@ -27,7 +27,9 @@ from raybench.benchmarks.hbench.image_pairs import (
     tasks_in_images,
 )
 from raybench.benchmarks.hbench.views import labels_of, view_table
-from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.options import option
+from raybench.benchmarks.patches import chosen_distance, features_of, open_source
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
 from raybench.engine.export import Export
@@ -40,7 +42,6 @@ from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.matching import by_ratio, closer_in_list, match_figures
-from raybench.search.distances import DISTANCES
 from raybench.search.neighbours import ImagePairs, Matches, joined_matches, match_images
 from raybench.sources.patches import Source
 from raybench.table import Cell, Table
@@ -59,10 +60,17 @@ POINTS_PER_PAIR = 200
 
 
 @dataclass(frozen=True)
+class Options(hbench.HBenchOptions):
+    """Those of the 2016 benchmarks, and how many targets are kept."""
+
+    k: int | None = option(None, "nearest targets per reference patch", "protocol", default_words=str(DEFAULT_K))
+
+
+@dataclass(frozen=True)
 class Plan:
     """A job whose files were read and agree with each other."""
 
-    job: Job
+    job: Job[Options]
     tasks: tuple[Task, ...]
     inputs: dict[str, str]
     results: ResultFiles | None
@@ -88,7 +96,7 @@ class Plan:
             run.export(Export("results", digest, partial(_result_file, matches, self.tasks), words), written)
         per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
         table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, self._notes())
-        return Outcome(table, (per_pair, self._views(figures)), (*curves, *written))
+        return Outcome(table, (per_pair, self._views(figures)))
 
     def _matches(self, run: Run) -> Matches:
         if self.results is not None:
@@ -96,9 +104,9 @@ class Plan:
             mapped = run.map(stage, len(self.tasks), 1)
             return Matches(mapped, tuple(task.numbers[0] for task in self.tasks))
         assert self.source is not None and self.pairs is not None
-        distance = hbench.chosen_distance(self.job, self.descriptor)
+        distance = chosen_distance(self.job, self.descriptor)
         wanted = np.unique(np.concatenate([self.pairs.a, self.pairs.b])).tolist()
-        features = hbench.features_of(run, self.job, self.source, self.descriptor, distance, wanted)
+        features = features_of(run, self.job, self.source, self.descriptor, distance, wanted)
         return match_images(run, features, self.pairs, chosen_k(self.job), distance, self.job.shard_size)
 
     def _views(self, figures: Sequence[NDArray[np.float64]]) -> Table:
@@ -113,7 +121,7 @@ class Plan:
         return NOTES if limit is None else (*NOTES, f"LIMITED: only the first {limit:,} pairs of each task were used.")
 
 
-def prepare(job: Job) -> Plan:
+def prepare(job: Job[Options]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     hbench.check_inputs(job)
     k = chosen_k(job)
@@ -121,15 +129,15 @@ def prepare(job: Job) -> Plan:
     files_of_tasks: TaskFiles | None = None
     results, source, descriptor, pairs = None, None, None, None
     tasks: tuple[Task, ...] = ()
-    if not job.results:
+    if not job.options.results:
         with problems.noting():
-            source, descriptor = hbench.open_source(job)
-            hbench.chosen_distance(job, descriptor)
+            source, descriptor = open_source(job)
+            chosen_distance(job, descriptor)
     with problems.noting():
         files_of_tasks = read_task_files(job, problems)
         tasks = tasks_in_files(files_of_tasks, job.limit)
-        if job.results and tasks:
-            results = read_result_files(job.results, files_of_tasks, problems)
+        if job.options.results and tasks:
+            results = read_result_files(job.options.results, files_of_tasks, problems)
         if source is not None:
             tasks, pairs = tasks_in_images(files_of_tasks, source, job.limit, k, problems)
     problems.check()
@@ -139,10 +147,10 @@ def prepare(job: Job) -> Plan:
     return Plan(job, tasks, inputs, results, source, descriptor, pairs)
 
 
-def chosen_k(job: Job) -> int:
+def chosen_k(job: Job[Options]) -> int:
     """`--k`, which goes with computing alone: finished results say themselves how many neighbours they have."""
-    k: int | None = job.options.get("k")
-    if k is not None and job.results:
+    k: int | None = job.options.k
+    if k is not None and job.options.results:
         raise ConfigError("--k: the .results files say how many neighbours they have; leave it out")
     if k is not None and k < 1:
         raise ConfigError(f"--k {k}: at least 1 neighbour is needed (2 for the ratio scores)")
@@ -274,12 +282,7 @@ BENCHMARK = Benchmark(
     name="hbench-matching",
     summary="HPatches 2016 image matching: AP of nearest neighbours over pairs of images",
     needs=hbench.COMMON_NEEDS,
-    options=(
-        Option("task", "only tasks whose name fits this glob", kind=str),
-        Option("k", f"nearest targets a reference patch [default: {DEFAULT_K}]", kind=int),
-        *hbench.MODEL_OPTIONS,
-        Option("distance", "how descriptors are compared (default: L2, hamming for binary ones)", choices=DISTANCES),
-    ),
+    options=Options,
     prepare=prepare,
     fractions=FRACTIONS,
 )

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.hbench.inputs import chosen_tasks, find_folder, read_files
+from raybench.benchmarks.hbench.inputs import HBenchOptions, chosen_tasks, find_folder, read_files
 from raybench.benchmarks.job import Job
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
@@ -80,11 +80,11 @@ class Task:
     positive: NDArray[np.bool_]
 
 
-def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
+def read_task_files(job: Job[HBenchOptions], problems: ProblemList) -> TaskFiles:
     """Read the `.benchmark`, `.pairs` and `.labels` files of the chosen tasks."""
-    assert job.benchmarks is not None
-    folder, entries = find_folder(job.benchmarks, "classification", ["*.benchmark"])
-    tasks = chosen_tasks(entries, job.options.get("task"), folder)
+    assert job.options.benchmarks is not None
+    folder, entries = find_folder(job.options.benchmarks, "classification", ["*.benchmark"])
+    tasks = chosen_tasks(entries, job.options.task, folder)
     lists, seen = read_files(folder, [f"{task}.benchmark" for task in tasks], files.read_list_names, problems)
     pair_files = list(dict.fromkeys(name for names in lists.values() for name in names))
     pairs, seen_pairs = read_files(folder, [name for name in pair_files if name in entries], files.read_pairs, problems)
@@ -93,7 +93,7 @@ def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
     for name, found in pairs.items():
         if not len(found):
             problems.add(f"{folder}/{name}.pairs: empty; expected patch_a,patch_b[,label] a line")
-    if not job.results:
+    if not job.options.results:
         for task, names in lists.items():
             for name in names:
                 if name not in entries:
@@ -101,7 +101,8 @@ def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
     stems = {task: tuple(name.removesuffix(".pairs") for name in names) for task, names in lists.items()}
     readable = {**seen_pairs, **seen_labels}
     for task, names in lists.items():
-        needed = [name for name in (*names, f"{task}.labels") if name in entries or (name in names and not job.results)]
+        listed = () if job.options.results else names
+        needed = [name for name in (*names, f"{task}.labels") if name in entries or name in listed]
         if not all(name in readable for name in needed):
             del stems[task]  # what is wrong with it is noted; what would follow from that is not
     return TaskFiles(folder, stems, pairs, labels, digest_of(seen, seen_pairs, seen_labels))

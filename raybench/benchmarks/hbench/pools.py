@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.hbench.inputs import chosen_tasks, find_folder, read_files
+from raybench.benchmarks.hbench.inputs import HBenchOptions, chosen_tasks, find_folder, read_files
 from raybench.benchmarks.job import Job
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
@@ -78,11 +78,11 @@ class ResultFiles:
     digest: str
 
 
-def read_task_files(job: Job, problems: ProblemList) -> TaskFiles:
+def read_task_files(job: Job[HBenchOptions], problems: ProblemList) -> TaskFiles:
     """Read the `.benchmark` and `.labels` files of the chosen tasks."""
-    assert job.benchmarks is not None
-    folder, entries = find_folder(job.benchmarks, "retrieval", ["*.benchmark"])
-    chosen = chosen_tasks(entries, job.options.get("task"), folder)
+    assert job.options.benchmarks is not None
+    folder, entries = find_folder(job.options.benchmarks, "retrieval", ["*.benchmark"])
+    chosen = chosen_tasks(entries, job.options.task, folder)
     tasks, seen = read_files(folder, [f"{name}.benchmark" for name in chosen], files.read_retrieval_task, problems)
     label_files = [f"{name}.labels" for name in tasks if f"{name}.labels" in entries]
     labels, seen_labels = read_files(

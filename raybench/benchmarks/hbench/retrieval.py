@@ -28,7 +28,9 @@ from raybench.benchmarks.hbench.pools import (
 )
 from raybench.benchmarks.hbench.retrieval_files import KINDS, curve_file, query_file, result_file
 from raybench.benchmarks.hbench.views import query_labels, view_table
-from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.options import option
+from raybench.benchmarks.patches import chosen_distance, features_of, open_source
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of
 from raybench.engine.export import Export
@@ -41,7 +43,6 @@ from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import NO_REFERENCE, TopK
 from raybench.metrics.ranking import found_ap
 from raybench.metrics.retrieval import among, query_first
-from raybench.search.distances import DISTANCES
 from raybench.search.neighbours import PoolQueries, search_pools
 from raybench.sources.patches import Source
 from raybench.table import Cell, Table
@@ -56,10 +57,23 @@ NOTE = (
 
 
 @dataclass(frozen=True)
+class Options(hbench.HBenchOptions):
+    """Those of the 2016 benchmarks, and whose mean is taken."""
+
+    compat: str | None = option(
+        None,
+        "hbench: the published tool's own mean, n queries over n + 1",
+        "protocol",
+        default_words="the plain mean",
+        choices=("hbench",),
+    )
+
+
+@dataclass(frozen=True)
 class Plan:
     """A job whose files were read and agree with each other."""
 
-    job: Job
+    job: Job[Options]
     tasks: tuple[Task, ...]
     inputs: dict[str, str]
     results: ResultFiles | None
@@ -92,26 +106,26 @@ class Plan:
         table = Table("hbench_retrieval", COLUMNS, rows, FRACTIONS, self._notes())
         seeds = _seed_rows(self.tasks, means)
         further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
-        return Outcome(table, (*further, _views(self.tasks, scored)), (*curves, "tables/per_query.parquet", *written))
+        return Outcome(table, (*further, _views(self.tasks, scored)))
 
     def _lists(self, run: Run) -> Mapped:
         if self.results is not None:
             return run.map(ReadResults(self.results, self.tasks), len(self.tasks), 1)
         assert self.source is not None
-        distance = hbench.chosen_distance(self.job, self.descriptor)
+        distance = chosen_distance(self.job, self.descriptor)
         wanted = np.unique(np.concatenate([pool.images for pool in self.pools])).tolist()
-        features = hbench.features_of(run, self.job, self.source, self.descriptor, distance, wanted)
+        features = features_of(run, self.job, self.source, self.descriptor, distance, wanted)
         found = search_pools(run, features, self.pools, LIST_LENGTH, distance, self.job.shard_size)
         return run.map(Lists(run.fold(found, TopK), self.tasks), len(self.tasks), 1)
 
     def _means(self, scores: Arrays) -> tuple[float, float]:
-        extra = int(self.job.options.get("compat") == "hbench")
+        extra = int(self.job.options.compat == "hbench")
         image, patch = (float(scores[f"{kind}_ap"].sum() / (len(scores[f"{kind}_ap"]) + extra)) for kind in KINDS)
         return image, patch
 
     def _notes(self) -> tuple[str, ...]:
         notes = [NOTE]
-        if self.job.options.get("compat") == "hbench":
+        if self.job.options.compat == "hbench":
             notes.append("COMPAT hbench: n queries are averaged over n + 1, as the published tool does.")
         if self.results is not None and self.results.length < LIST_LENGTH:
             notes.append(f"The .results have {self.results.length} names a query, not {LIST_LENGTH}.")
@@ -120,7 +134,7 @@ class Plan:
         return tuple(notes)
 
 
-def prepare(job: Job) -> Plan:
+def prepare(job: Job[Options]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     hbench.check_inputs(job)
     problems = ProblemList()
@@ -128,15 +142,15 @@ def prepare(job: Job) -> Plan:
     results, source, descriptor = None, None, None
     tasks: tuple[Task, ...] = ()
     pools: tuple[PoolQueries, ...] = ()
-    if not job.results:
+    if not job.options.results:
         with problems.noting():
-            source, descriptor = hbench.open_source(job)
-            hbench.chosen_distance(job, descriptor)
+            source, descriptor = open_source(job)
+            chosen_distance(job, descriptor)
     with problems.noting():
         files_of_tasks = read_task_files(job, problems)
         tasks = build_tasks(files_of_tasks, job.limit)
-        if job.results and tasks:
-            results = read_result_files(job.results, files_of_tasks, problems)
+        if job.options.results and tasks:
+            results = read_result_files(job.options.results, files_of_tasks, problems)
         if source is not None:
             pools = located_pools(tasks, files_of_tasks.folder, source, problems)
     problems.check()
@@ -260,12 +274,7 @@ BENCHMARK = Benchmark(
     name="hbench-retrieval",
     summary="HPatches 2016 image and patch retrieval: AP over the 50 nearest patches of a pool",
     needs=hbench.COMMON_NEEDS,
-    options=(
-        Option("task", "only tasks whose name fits this glob", kind=str),
-        Option("compat", "hbench: the published tool's own mean, n queries over n + 1", choices=("hbench",)),
-        *hbench.MODEL_OPTIONS,
-        Option("distance", "how descriptors are compared (default: L2, hamming for binary ones)", choices=DISTANCES),
-    ),
+    options=Options,
     prepare=prepare,
     fractions=FRACTIONS,
 )

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.hbench import inputs as hbench
 from raybench.benchmarks.hpatches.whiten import copy_stride, whitened
-from raybench.benchmarks.job import Job, Option
+from raybench.benchmarks.job import Job
+from raybench.benchmarks.options import option
+from raybench.benchmarks.patches import BY_DESCRIPTOR, PatchOptions, chosen_distance, features_of, open_source
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
@@ -34,18 +35,31 @@ NUMBERS = range(files.MOST_NUMBER + 1)
 EVERY_NUMBER = frozenset(NUMBERS)
 TYPES = {"i_": "illumination", "v_": "viewpoint"}
 NEEDS = "--tasks, and --data with --descriptor, or --features"
-INPUTS = ("data", "tasks", "descriptor", "descriptor-args", "features", "results")
-OPTIONS = (
-    Option("split", "splits, with commas or given several times (default: every one that has its files)", is_list=True),
-    *hbench.MODEL_OPTIONS,
-    Option("distance", "how descriptors are compared (default: L2, hamming for binary ones)", choices=MASKED_DISTANCES),
-    Option(
-        "post-processing",
+
+
+@dataclass(frozen=True)
+class HPatchesOptions(PatchOptions):
+    """Options of the three 2017 benchmarks."""
+
+    tasks: str | None = option(
+        None, "folder that holds the split CSVs; splits.json is there or in splits/", "input", is_uri=True
+    )
+    results: str | None = option(None, "refused: the 2017 protocol has no result format", "input", is_uri=True)
+    split: tuple[str, ...] = option(
+        (),
+        "splits, with commas or given several times",
+        "protocol",
+        default_words="every one that has its files",
+    )
+    distance: str | None = option(
+        None, "how descriptors are compared", "protocol", default_words=BY_DESCRIPTOR, choices=MASKED_DISTANCES
+    )
+    post_processing: str = option(
+        "none",
         "pcapl: ZCA whitening by the split's train part, signed square root, L2 norm",
-        default="none",
+        "protocol",
         choices=("none", "pcapl"),
-    ),
-)
+    )
 
 
 @dataclass(frozen=True)
@@ -90,7 +104,7 @@ class Layout:
 class Patches:
     """The patches of a job, found to be there."""
 
-    job: Job
+    job: Job[HPatchesOptions]
     source: Source
     descriptor: DescriptorSpec | None
     distance: str
@@ -117,40 +131,40 @@ class Patches:
         stride = self.layout.split_stride
         if not stride:
             images = np.unique(wanted).tolist()
-            return hbench.features_of(run, self.job, self.source, self.descriptor, self.distance, images)
+            return features_of(run, self.job, self.source, self.descriptor, self.distance, images)
         train = [self.layout.items[self.layout.of(split.train), 0, 0] for split in self.splits]
         images = np.unique(np.concatenate([wanted % np.int32(stride), *train])).tolist()
-        plain = hbench.features_of(run, self.job, self.source, self.descriptor, self.distance, images)
+        plain = features_of(run, self.job, self.source, self.descriptor, self.distance, images)
         return whitened(run, plain, train, np.unique(wanted).tolist())
 
 
-def check_inputs(job: Job) -> None:
+def check_inputs(job: Job[HPatchesOptions]) -> None:
     """One place to enter, with what it needs."""
-    if job.results:
+    if job.options.results:
         raise ConfigError(
             f"{job.benchmark}: --results: no published format for results of this protocol; "
             "give --descriptor with --data, or --features"
         )
-    entries = [name for name in ("descriptor", "features") if getattr(job, name)]
+    entries = [name for name in ("descriptor", "features") if getattr(job.options, name)]
     if len(entries) != 1:
         found = " and ".join(f"--{name}" for name in entries) or "none"
         raise ConfigError(f"{job.benchmark}: give one of --descriptor, --features; found {found}")
-    if job.descriptor and not job.data:
+    if job.options.descriptor and not job.options.data:
         raise ConfigError(f"{job.benchmark}: --descriptor needs --data, the folder of SEQ/IM.png strips")
-    if not job.tasks:
+    if not job.options.tasks:
         raise ConfigError(f"{job.benchmark}: --tasks is missing, the folder that holds the split CSVs")
 
 
-def read_folder(job: Job, patterns: Sequence[str], problems: ProblemList) -> TaskFolder:
+def read_folder(job: Job[HPatchesOptions], patterns: Sequence[str], problems: ProblemList) -> TaskFolder:
     """The splits that `--split` names, or all that have a file for each of the patterns (`{}` is the split's name)."""
-    assert job.tasks is not None
-    there = {entry.name for entry in storage.list_files(job.tasks)}
+    assert job.options.tasks is not None
+    there = {entry.name for entry in storage.list_files(job.options.tasks)}
     listed = next((name for name in ("splits.json", "splits/splits.json") if name in there), None)
     if listed is None:
-        reason = "has no splits.json, nor splits/splits.json" if storage.exists(job.tasks) else "does not exist"
-        raise DataError(f"{job.tasks}: {reason}; --tasks is the folder that holds the split CSVs")
-    data = storage.read(storage.join(job.tasks, listed))
-    splits = files.read_splits(data, storage.join(job.tasks, listed))
+        reason = "has no splits.json, nor splits/splits.json" if storage.exists(job.options.tasks) else "does not exist"
+        raise DataError(f"{job.options.tasks}: {reason}; --tasks is the folder that holds the split CSVs")
+    data = storage.read(storage.join(job.options.tasks, listed))
+    splits = files.read_splits(data, storage.join(job.options.tasks, listed))
     missing = {
         name: [file for file in (pattern.format(name) for pattern in patterns) if file not in there] for name in splits
     }
@@ -159,27 +173,27 @@ def read_folder(job: Job, patterns: Sequence[str], problems: ProblemList) -> Tas
         chosen = [name for name in splits if not missing[name]]
         if not chosen:
             wanted = ", ".join(pattern.format("S") for pattern in patterns)
-            raise DataError(f"{job.tasks}: none of the splits {', '.join(splits)} has its files {wanted}")
+            raise DataError(f"{job.options.tasks}: none of the splits {', '.join(splits)} has its files {wanted}")
         left_out = tuple(name for name in splits if name not in chosen)
     else:
         left_out = ()
         for name in chosen:
             for file in missing[name]:
-                problems.add(f"{storage.join(job.tasks, file)}: is missing; --split {name} needs it")
+                problems.add(f"{storage.join(job.options.tasks, file)}: is missing; --split {name} needs it")
         chosen = [name for name in chosen if not missing[name]]
-    return TaskFolder(job.tasks, tuple(splits[name] for name in chosen), left_out, digest_of_bytes(data))
+    return TaskFolder(job.options.tasks, tuple(splits[name] for name in chosen), left_out, digest_of_bytes(data))
 
 
 def open_patches(
-    job: Job, splits: tuple[Split, ...], needed: Mapping[str, frozenset[int]], problems: ProblemList
+    job: Job[HPatchesOptions], splits: tuple[Split, ...], needed: Mapping[str, frozenset[int]], problems: ProblemList
 ) -> Patches:
     """The job's source with the images that are needed, by sequence and number; what is not there is noted.
 
     Raises InputError if there is no such source, or no such descriptor.
     """
-    source, descriptor = hbench.open_source(job)
-    distance = hbench.chosen_distance(job, descriptor, MASKED_DISTANCES)
-    whitening = job.options.get("post_processing") == "pcapl"
+    source, descriptor = open_source(job)
+    distance = chosen_distance(job, descriptor, MASKED_DISTANCES)
+    whitening = job.options.post_processing == "pcapl"
     wanted = dict(needed)
     if whitening:
         _check_whitening(distance, splits, problems)
@@ -221,19 +235,19 @@ def type_of(sequence: str) -> str:
     return TYPES.get(sequence[:2], "other")
 
 
-def limit_notes(job: Job, what: str) -> tuple[str, ...]:
+def limit_notes(job: Job[HPatchesOptions], what: str) -> tuple[str, ...]:
     """The note that a limited table carries."""
     return () if job.limit is None else (f"LIMITED: only the first {job.limit:,} {what} were used.",)
 
 
-def post_processing_notes(job: Job) -> tuple[str, ...]:
+def post_processing_notes(job: Job[HPatchesOptions]) -> tuple[str, ...]:
     """The note that a post-processed table carries."""
     pcapl = "post-processing: pcapl, whitened by the train part of each split."
-    return (pcapl,) if job.options.get("post_processing") == "pcapl" else ()
+    return (pcapl,) if job.options.post_processing == "pcapl" else ()
 
 
-def _chosen(job: Job, splits: Mapping[str, Split]) -> list[str] | None:
-    asked = [name.strip() for name in (job.options.get("split") or "").split(",") if name.strip()]
+def _chosen(job: Job[HPatchesOptions], splits: Mapping[str, Split]) -> list[str] | None:
+    asked = [name.strip() for name in ",".join(job.options.split).split(",") if name.strip()]
     for name in asked:
         if name not in splits:
             known = ", ".join(splits)

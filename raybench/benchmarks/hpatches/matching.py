@@ -97,7 +97,7 @@ class Plan:
         return Table("per_pair", ("split", "sequence", "noise", "image", "ap", "success_rate"), tuple(rows), FRACTIONS)
 
 
-def prepare(job: Job) -> Plan:
+def prepare(job: Job[hpatches.HPatchesOptions]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     hpatches.check_inputs(job)
     problems = ProblemList()
@@ -175,8 +175,7 @@ BENCHMARK = Benchmark(
     name="hpatches-matching",
     summary="HPatches 2017 image matching: trapezoid AP and success rate of nearest neighbours",
     needs=hpatches.NEEDS,
-    options=hpatches.OPTIONS,
+    options=hpatches.HPatchesOptions,
     prepare=prepare,
     fractions=FRACTIONS,
-    inputs=hpatches.INPUTS,
 )

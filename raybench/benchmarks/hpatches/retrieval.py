@@ -95,10 +95,10 @@ class Plan:
         export = Export("per-query", scores.digest, partial(_query_file, scores, self.tasks), ("every query",))
         run.export(export, ["tables/per_query.parquet"])
         main, by_type, by_sequence = _tables(run, scores, self.tasks, self.notes)
-        return Outcome(main, (by_type, by_sequence), ("tables/per_query.parquet",), facts=self.patches.facts)
+        return Outcome(main, (by_type, by_sequence), facts=self.patches.facts)
 
 
-def prepare(job: Job) -> Plan:
+def prepare(job: Job[hpatches.HPatchesOptions]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     hpatches.check_inputs(job)
     problems = ProblemList()
@@ -266,8 +266,7 @@ BENCHMARK = Benchmark(
     name="hpatches-retrieval",
     summary="HPatches 2017 patch retrieval: trapezoid AP of five views in pools of 100 to 20,000",
     needs=hpatches.NEEDS,
-    options=hpatches.OPTIONS,
+    options=hpatches.HPatchesOptions,
     prepare=prepare,
     fractions=FRACTIONS,
-    inputs=hpatches.INPUTS,
 )

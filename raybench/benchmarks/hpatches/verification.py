@@ -20,7 +20,8 @@ from raybench.benchmarks.hbench.inputs import read_files
 from raybench.benchmarks.hpatches import inputs as hpatches
 from raybench.benchmarks.hpatches.inputs import LEVELS, Patches, TaskFolder
 from raybench.benchmarks.hpatches.pair_views import RankedLists, imbalanced_part, view_tables
-from raybench.benchmarks.job import Benchmark, Job, Option, Outcome
+from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.options import option
 from raybench.benchmarks.pair_groups import PairSequences
 from raybench.digests import digest_of
 from raybench.engine.export import Export
@@ -64,6 +65,15 @@ class Ranking:
 
 
 @dataclass(frozen=True)
+class Options(hpatches.HPatchesOptions):
+    """Those of the 2017 benchmarks, and what is done with pairs that a list repeats."""
+
+    dedup_pairs: bool = option(
+        False, "count a pair that a list repeats once (published figures count every line)", "protocol"
+    )
+
+
+@dataclass(frozen=True)
 class Plan:
     """A job whose files were read and agree with each other."""
 
@@ -90,10 +100,10 @@ class Plan:
         names = tuple(ranking.name for ranking in self.rankings)
         run.export(Export("curves", scores.digest, partial(curve_file, scores), names), curves)
         main = Table("hpatches_verification", COLUMNS, _rows(self.rankings, figures), FRACTIONS, self.notes)
-        return Outcome(main, view_tables(run, distances, self.lists), tuple(curves), facts=self.patches.facts)
+        return Outcome(main, view_tables(run, distances, self.lists), facts=self.patches.facts)
 
 
-def prepare(job: Job) -> Plan:
+def prepare(job: Job[Options]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     hpatches.check_inputs(job)
     problems = ProblemList()
@@ -136,15 +146,15 @@ def _needed(lists: dict[str, NumberedPairs]) -> dict[str, frozenset[int]]:
     return {name: frozenset(found) for name, found in numbers.items()}
 
 
-def _kept(job: Job, lists: dict[str, NumberedPairs]) -> tuple[dict[str, NumberedPairs], tuple[str, ...]]:
+def _kept(job: Job[Options], lists: dict[str, NumberedPairs]) -> tuple[dict[str, NumberedPairs], tuple[str, ...]]:
     """The lists as they count: without repetitions if the job says so, up to its limit; and what there is to note."""
     kept, again = {}, 0
     for name, pairs in lists.items():
         first = pairs.first_of_each()
         again += len(pairs) - len(first)
-        unique = pairs.kept(first) if job.options.get("dedup_pairs") else pairs
+        unique = pairs.kept(first) if job.options.dedup_pairs else pairs
         kept[name] = unique.kept(slice(job.limit))
-    what = "left out (--dedup-pairs)" if job.options.get("dedup_pairs") else "counted, as published (see --dedup-pairs)"
+    what = "left out (--dedup-pairs)" if job.options.dedup_pairs else "counted, as published (see --dedup-pairs)"
     return kept, (f"{again:,} lines repeat a pair of their list and are {what}.",) if again else ()
 
 
@@ -244,11 +254,7 @@ BENCHMARK = Benchmark(
     name="hpatches-verification",
     summary="HPatches 2017 patch verification: ROC AUC (balanced) and trapezoid AP (imbalanced) of listed pairs",
     needs=hpatches.NEEDS,
-    options=(
-        *hpatches.OPTIONS,
-        Option("dedup-pairs", "count a pair that a list repeats once (published figures count every line)", kind=bool),
-    ),
+    options=Options,
     prepare=prepare,
     fractions=FRACTIONS,
-    inputs=hpatches.INPUTS,
 )

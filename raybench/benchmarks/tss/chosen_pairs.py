@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.tss.tables import named
@@ -39,7 +40,7 @@ class Chosen:
     left_out: tuple[str, ...]
 
 
-def choose_pairs(job: Job, problems: ProblemList) -> Chosen:
+def choose_pairs(job: Job[Any], problems: ProblemList) -> Chosen:
     """List the trees and look at every header; problems are noted, and the caller raises them."""
     truth, results = _listed(job)
     keys = _limited(truth.entries, job.limit)
@@ -48,8 +49,8 @@ def choose_pairs(job: Job, problems: ProblemList) -> Chosen:
     if results is not None:
         note_empty_results(results, keys)
         _note_unknown(truth, results, notes, left_out)
-        keys = _with_result(keys, results, bool(job.options.get("allow_missing")), problems, notes, left_out)
-    images = job.results is None or bool(job.options.get("visualize"))
+        keys = _with_result(keys, results, bool(job.options.allow_missing), problems, notes, left_out)
+    images = job.options.results is None or bool(job.options.visualize)
     pairs = look_at_truth(truth, keys, images)
     files = {key: PairFiles((), ()) for key in keys} if results is None else look_at_results(results, keys)
     good = [key for key in keys if key in pairs and key in files]
@@ -78,13 +79,13 @@ def by_group(keys: Iterable[str]) -> dict[str, list[str]]:
     return groups
 
 
-def _listed(job: Job) -> tuple[Found, Found | None]:
+def _listed(job: Job[Any]) -> tuple[Found, Found | None]:
     problems = ProblemList()
     truth, results = None, None
     with problems.noting():
-        truth = list_truth(job.data or "")
+        truth = list_truth(job.options.data or "")
     with problems.noting():
-        results = list_results(job.results) if job.results else None
+        results = list_results(job.options.results) if job.options.results else None
     problems.check()
     assert truth is not None
     return truth, results

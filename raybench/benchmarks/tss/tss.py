@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from raybench.benchmarks.job import Benchmark, Job, Option, Outcome, device_for
+from raybench.benchmarks.job import Benchmark, DescribedOptions, Job, Outcome, device_for
+from raybench.benchmarks.options import option
 from raybench.benchmarks.picture import Picture
 from raybench.benchmarks.tss.chosen_pairs import Chosen, choose_pairs
 from raybench.benchmarks.tss.flows import DenseFlow, FlowFields, compute_flows, export_flows
@@ -32,10 +33,36 @@ KIT_DECIMALS = 6
 
 
 @dataclass(frozen=True)
+class Options(DescribedOptions):
+    """The data, flows by a method or finished results, and which tool's rules hold."""
+
+    results: str | None = option(None, "Results folder: GROUP/PAIR/flow1.flo, mask1.png, …", "input", is_uri=True)
+    compat: str | None = option(
+        None,
+        "vc: names and decimals of the kit's C++ tool; matlab: rules of its other tool",
+        "protocol",
+        default_words="rules of the C++ tool, full precision",
+        choices=("vc", "matlab"),
+    )
+    auto_flip: bool = option(False, "score masks or their complements, whichever fit better", "protocol")
+    use_prec: bool = option(False, "share of equal mask pixels instead of intersection over union", "protocol")
+    allow_missing: bool = option(False, "leave out pairs without a result; the table counts them", "protocol")
+    missing_flow: str = option(
+        "zero",
+        "rows without flow: their zeros averaged in, as the tools do, or left out",
+        "protocol",
+        choices=("zero", "skip"),
+    )
+    visualize: bool = option(
+        False, "draw every pair into pictures/, and the worst and best into the report", "protocol"
+    )
+
+
+@dataclass(frozen=True)
 class Plan:
     """A job whose trees were listed and whose headers agree."""
 
-    job: Job
+    job: Job[Options]
     chosen: Chosen
     method: DescriptorSpec | None
     inputs: dict[str, str]
@@ -55,19 +82,16 @@ class Plan:
         broken = [line for problem in scores.problems.tolist() for line in problem.split("\n") if line]
         if broken and (not self.job.skip_bad_input or all(scores.problems.tolist())):
             raise Problems(broken)
-        skip_absent = self.job.options.get("missing_flow") == "skip"
+        skip_absent = self.job.options.missing_flow == "skip"
         groups = grouped(chosen.truth.pairs, scores, chosen.groups, skip_absent)
-        files = self._export(run, groups, fields, scores)
+        self._export(run, groups, fields, scores)
         pictures: list[Picture] = []
-        if self.job.options.get("visualize"):
-            drawn, pictures = write_pictures(run, chosen.truth, results, rules_of(self.job), groups)
-            files += drawn
+        if self.job.options.visualize:
+            _, pictures = write_pictures(run, chosen.truth, results, rules_of(self.job), groups)
         notes = (*_rule_notes(self.job), *chosen.notes, *_broken_notes(scores), *state_notes(groups))
         left_out = (*chosen.left_out, *broken)
         pairs = {group.name: len(group.pairs) for group in groups}
-        return Outcome(
-            main_table(groups, notes), (pair_table(groups),), tuple(files), left_out, {"pairs": pairs}, tuple(pictures)
-        )
+        return Outcome(main_table(groups, notes), (pair_table(groups),), left_out, {"pairs": pairs}, tuple(pictures))
 
     def _flows(self, run: Run, method: DescriptorSpec) -> FlowFields:
         device = device_for(self.job, run, method.uses_gpu)
@@ -75,7 +99,7 @@ class Plan:
         return compute_flows(run, stage, self.job.shard_size)
 
     def _export(self, run: Run, groups: list[Group], fields: FlowFields | None, scores: PairScores) -> list[str]:
-        compat_vc = self.job.options.get("compat") == "vc"
+        compat_vc = self.job.options.compat == "vc"
         files = [f"{group.name}/scores.csv" for group in groups]
         write = partial(_score_file, tuple(groups), compat_vc)
         run.export(Export("scores-csv", self.chosen.truth.digest, write, tuple(files)), files)
@@ -91,20 +115,20 @@ def _score_file(groups: tuple[Group, ...], compat_vc: bool, number: int) -> byte
     return write_scores(rows, KIT_DECIMALS if compat_vc else None)
 
 
-def rules_of(job: Job) -> Rules:
+def rules_of(job: Job[Options]) -> Rules:
     """The rules that a job's options ask for."""
-    tool = "matlab" if job.options.get("compat") == "matlab" else "vc"
-    return Rules(tool, bool(job.options.get("auto_flip")), bool(job.options.get("use_prec")))
+    tool = "matlab" if job.options.compat == "matlab" else "vc"
+    return Rules(tool, job.options.auto_flip, job.options.use_prec)
 
 
-def prepare(job: Job) -> Plan:
+def prepare(job: Job[Options]) -> Plan:
     """List both trees and read every header; raises all problems together, or leaves their pairs out."""
     _check_inputs(job)
     problems = ProblemList()
     method = None
     with problems.noting():
-        if job.descriptor:
-            method = resolve_flow(job.descriptor, job.descriptor_args)
+        if job.options.descriptor:
+            method = resolve_flow(job.options.descriptor, job.options.descriptor_args)
     with problems.noting():
         chosen = choose_pairs(job, problems)
     problems.check()
@@ -115,18 +139,18 @@ def prepare(job: Job) -> Plan:
     return Plan(job, chosen, method, inputs)
 
 
-def _check_inputs(job: Job) -> None:
-    entries = [name for name in ("descriptor", "results") if getattr(job, name)]
+def _check_inputs(job: Job[Options]) -> None:
+    entries = [name for name in ("descriptor", "results") if getattr(job.options, name)]
     if len(entries) != 1:
         found = " and ".join(f"--{name}" for name in entries) or "none"
         raise ConfigError(f"{job.benchmark}: give one of --descriptor, --results; found {found}")
-    if not job.data:
+    if not job.options.data:
         raise ConfigError(f"{job.benchmark}: --data is missing, the Dataset folder with GROUP/PAIR/flow1.flo, …")
-    if job.descriptor and job.options.get("allow_missing"):
+    if job.options.descriptor and job.options.allow_missing:
         raise ConfigError("--allow-missing: goes with --results; a flow method computes every pair")
 
 
-def _rule_notes(job: Job) -> list[str]:
+def _rule_notes(job: Job[Options]) -> list[str]:
     rules = rules_of(job)
     notes = [
         "T1..T50: share of pixels with known true flow whose error is at most that percentage of the longer side of "
@@ -154,26 +178,9 @@ BENCHMARK = Benchmark(
     name="tss",
     summary="TSS dense flow and cosegmentation: flow accuracy (T5 = PCK@0.05) and SegIUR of image pairs",
     needs="--data (Dataset), and --results (Results), or --descriptor with a flow method",
-    options=(
-        Option(
-            "compat",
-            "vc: names and decimals of the kit's C++ tool; matlab: rules of its other tool",
-            choices=("vc", "matlab"),
-        ),
-        Option("auto-flip", "score masks or their complements, whichever fit better", kind=bool),
-        Option("use-prec", "share of equal mask pixels instead of intersection over union", kind=bool),
-        Option("allow-missing", "leave out pairs without a result; the table counts them", kind=bool),
-        Option(
-            "missing-flow",
-            "rows without flow: their zeros averaged in, as the tools do, or left out",
-            default="zero",
-            choices=("zero", "skip"),
-        ),
-        Option("visualize", "draw every pair into pictures/, and the worst and best into the report", kind=bool),
-    ),
+    options=Options,
     prepare=prepare,
     fractions=FRACTIONS,
     can_skip=True,
-    inputs=("data", "results", "descriptor", "descriptor-args"),
     gallery=gallery,
 )

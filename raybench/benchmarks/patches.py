@@ -1,0 +1,78 @@
+"""What the benchmarks of patches share: their options, and how strips or vector files become features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raybench.benchmarks.job import DescribedOptions, Job, device_for
+from raybench.benchmarks.options import option
+from raybench.descriptors import DescriptorSpec, resolve
+from raybench.engine.run import Run
+from raybench.errors import ConfigError
+from raybench.extract.patches import Extract, Features, ReadVectors, extract_features
+from raybench.search.distances import DISTANCES
+from raybench.sources.patches import Source, Strips, VectorFiles
+
+MODEL_OPTIONS = ("input_size", "normalise")
+BY_DESCRIPTOR = "L2; hamming for binary descriptors"
+
+
+@dataclass(frozen=True)
+class PatchOptions(DescribedOptions):
+    """Options of every benchmark of patches: vectors on disk, and what a model file is given."""
+
+    features: str | None = option(
+        None, "folder of descriptors on disk, SEQ/IM.csv (or .npy, .parquet, .h5)", "input", is_uri=True
+    )
+    input_size: int | None = option(
+        None, "side in px to which patches are resized for a model file", "method", default_words="as they are", least=1
+    )
+    normalise: str | None = option(
+        None,
+        "input of a model file: none (0..255), unit (0..1), patch (per patch), or MEAN,STD",
+        "method",
+        default_words="none",
+    )
+    distance: str | None = option(
+        None, "how descriptors are compared", "protocol", default_words=BY_DESCRIPTOR, choices=DISTANCES
+    )
+
+
+def open_source(job: Job[PatchOptions]) -> tuple[Source, DescriptorSpec | None]:
+    """The patch images or vector files of a job that computes, and its descriptor if it has one."""
+    if job.options.features:
+        return VectorFiles.scan(job.options.features), None
+    assert job.options.descriptor is not None and job.options.data is not None
+    given = {key: value for key in MODEL_OPTIONS if (value := getattr(job.options, key)) is not None}
+    spec = resolve(job.options.descriptor, {**job.options.descriptor_args, **given})
+    return Strips.scan(job.options.data, by_content=job.verify_inputs), spec
+
+
+def chosen_distance(
+    job: Job[PatchOptions], descriptor: DescriptorSpec | None, known: tuple[str, ...] = DISTANCES
+) -> str:
+    """`--distance`, else the descriptor's own, else L2. Binary descriptors go with hamming and nothing else."""
+    given: str | None = job.options.distance
+    own = descriptor.distance if descriptor else None
+    if own is not None and own not in known:
+        raise ConfigError(f"descriptor {job.options.descriptor}: its distance {own!r} is none of {', '.join(known)}")
+    if given and own and (given == "hamming") != (own == "hamming"):
+        raise ConfigError(f"--distance {given}: descriptor {job.options.descriptor} is compared by {own}")
+    return given or own or "L2"
+
+
+def features_of(
+    run: Run,
+    job: Job[PatchOptions],
+    source: Source,
+    descriptor: DescriptorSpec | None,
+    distance: str,
+    wanted: list[int],
+) -> Features:
+    """Descriptors of the wanted images, computed or read."""
+    if isinstance(source, VectorFiles):
+        return extract_features(run, ReadVectors(source, distance, job.skip_bad_input), wanted, job.shard_size)
+    assert descriptor is not None
+    device = device_for(job, run, descriptor.uses_gpu)
+    stage = Extract(source, descriptor, device, job.batch_size, job.skip_bad_input)
+    return extract_features(run, stage, wanted, job.shard_size)

@@ -1,0 +1,75 @@
+"""Arguments, from the command line or a Python call, become a job and the settings under which it runs; all checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raybench import storage
+from raybench.benchmarks.job import EXECUTION, Benchmark, Job
+from raybench.benchmarks.options import Option, option, options_of
+from raybench.errors import ConfigError, nearest
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where and how a job runs. `ray` is an address, `auto` (RAY_ADDRESS), `local` or `off`."""
+
+    ray: str = option("", "ADDRESS, local or off", EXECUTION, default_words="join RAY_ADDRESS if set, else a local Ray")
+    cpus: int | None = option(None, "CPU workers", EXECUTION, default_words="all there are", least=1)
+    progress: str = option("auto", "how progress is shown", EXECUTION, choices=("auto", "bar", "json", "none"))
+    overwrite: bool = option(False, "replace another run's results in --out; the store stays", EXECUTION)
+    keep_stages: bool = option(True, "no: remove this run's stages at its end", EXECUTION)
+
+
+def options_for(benchmark: Benchmark) -> list[Option]:
+    """Everything that `make_job` takes for a benchmark: its own options, then those of every run."""
+    return [*options_of(benchmark.options), *options_of(Job), *options_of(Settings)]
+
+
+def make_job(benchmark: Benchmark, given: Mapping[str, Any]) -> tuple[Job[Any], Settings]:
+    """The job that these arguments ask for, by key; None stands for the default. Raises ConfigError."""
+    known = {one.key: one for one in options_for(benchmark)}
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"{benchmark.name}: unknown option {key}{nearest(key, known)}")
+    values = {key: _value(known[key], value) for key, value in given.items() if value is not None}
+    settings = Settings(**_part(values, Settings))
+    ray = settings.ray or ("auto" if os.environ.get("RAY_ADDRESS") else "local")
+    own_store = storage.join(values["out"], "stages") if values.get("out") else ""
+    values["store"] = values.get("store") or own_store
+    job = Job(benchmark.name, benchmark.options(**_part(values, benchmark.options)), **_part(values, Job))
+    settings = Settings(**{**_part(values, Settings), "ray": ray})
+    _check(benchmark, job, settings, own_store)
+    return job, settings
+
+
+def _value(known: Option, value: Any) -> Any:
+    if known.is_uri and value:
+        return storage.checked(value)
+    return tuple(value) if known.several else value
+
+
+def _part(values: Mapping[str, Any], declared: type) -> dict[str, Any]:
+    return {one.key: values[one.key] for one in options_of(declared) if one.key in values}
+
+
+def _check(benchmark: Benchmark, job: Job[Any], settings: Settings, own_store: str) -> None:
+    """Arguments that contradict each other."""
+    if settings.ray == "off" and (job.gpus or settings.cpus):
+        raise ConfigError("--ray off: runs in this process; --gpus and --cpus need a Ray")
+    if job.gpus and job.device == "cpu":
+        raise ConfigError("--gpus and --device cpu contradict each other; give one of them")
+    for name in ("data", "features"):
+        folder = getattr(job.options, name, None)
+        if job.out and folder and f"{job.out}/".startswith(f"{folder}/"):
+            raise ConfigError(f"--out {job.out}: is inside --{name}; results would be taken for input")
+    if not settings.keep_stages and job.store != own_store:
+        raise ConfigError("--keep-stages no: the store is shared (--store), other runs may need its stages")
+    if job.skip_bad_input and not benchmark.can_skip:
+        raise ConfigError(
+            f"{benchmark.name}: --on-bad-input skip: a ranking of whole images has no figure without some of them; "
+            "mend the input"
+        )
