@@ -1,11 +1,10 @@
 """The published figures of DISC and Copydays, from a plain search, through raybench's readers and metrics.
 
-The search is numpy in float64 (FAISS only trains and applies codecs), so that only formats and metrics are on trial.
+The search is numpy in float64, so that only formats, codecs and metrics are on trial.
 """
 
 import json
 
-import faiss
 import numpy as np
 import pytest
 from conftest import GOLDEN
@@ -15,6 +14,7 @@ from raybench.errors import ProblemList
 from raybench.formats.copydays import CopydaysLayout
 from raybench.formats.disc import match_tables, read_ground_truth, read_predictions
 from raybench.metrics.micro_ap import Predictions, TruePairs, score_pooled
+from raybench.search.codecs import Transforms
 from raybench.sources.named_vectors import NamedVectors
 
 DISC = json.loads((GOLDEN / "disc" / "expected.json").read_text())
@@ -35,10 +35,8 @@ def projected(codec, training, *sets):
     """What the codec makes of each set, as the published tools do it."""
     if codec == "Flat":
         return [rows.astype(np.float64) for rows in (*sets, training)]
-    index = faiss.index_factory(training.shape[1], codec)
-    index.train(training)
-    encoded = [index.sa_encode(np.ascontiguousarray(rows)).view(np.float32) for rows in (*sets, training)]
-    return [rows.reshape(len(rows), -1).astype(np.float64) for rows in encoded]
+    trained = Transforms(codec, training.shape[1]).trained(training)
+    return [trained.apply(rows).astype(np.float64) for rows in (*sets, training)]
 
 
 def scores_of(queries, references, training, norm):

@@ -13,7 +13,15 @@ from vector_stages import inline_run, vector_set
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.search import codecs
-from raybench.search.codecs import FailedCodec, codec_problems, default_codecs, project_sets, sampled_rows, trains
+from raybench.search.codecs import (
+    FailedCodec,
+    Transforms,
+    codec_problems,
+    default_codecs,
+    project_sets,
+    sampled_rows,
+    trains,
+)
 
 
 def descriptors(count, seed=0, dimension=24):
@@ -115,8 +123,36 @@ def test_sets_are_projected_as_faiss_does_and_keep_their_places(tmp_path):
     theirs = np.frombuffer(index.sa_encode(queries), np.float32).reshape(50, 24)
     found = rows_of(asked)
     assert sorted(found) == [place for place in range(50) if place not in (3, 11)]
-    np.testing.assert_allclose([found[place] for place in sorted(found)], theirs[sorted(found)], atol=1e-5)
+    ours, theirs = np.array([found[place] for place in sorted(found)]), theirs[sorted(found)]
+    signs = np.sign((ours * theirs).sum(axis=0))  # which way an axis points means nothing
+    np.testing.assert_allclose(ours * signs, theirs, atol=1e-4)
     assert len(rows_of(learnt)) == 300
+
+
+@pytest.mark.parametrize(
+    "codec", ["PCA16,Flat", "PCAW24,Flat", "L2norm,PCAW20,Flat", "PCAR12,Flat", "PCAWR12,L2norm,Flat"]
+)
+def test_principal_axes_keep_the_products_that_faiss_gives(codec):
+    rows = descriptors(300)
+    index = faiss.index_factory(24, codec)
+    index.train(rows)
+    theirs = np.frombuffer(index.sa_encode(rows), np.float32).reshape(300, -1)
+    ours = Transforms(codec, 24).trained(rows).apply(rows)
+    np.testing.assert_allclose(ours @ ours.T, theirs @ theirs.T, atol=1e-4)
+
+
+def test_a_small_axis_is_whitened_as_exact_arithmetic_has_it():
+    spread = np.geomspace(1, 1e-3, 24)
+    rows = (np.random.default_rng(0).normal(size=(400, 24)) * spread + 3).astype(np.float32)
+    white = Transforms("PCAW24,Flat", 24).trained(rows).apply(rows).astype(np.float64) * np.sqrt(len(rows))
+    np.testing.assert_allclose(np.cov(white.T, bias=True), np.eye(24), atol=1e-3)
+
+
+def test_what_does_not_fill_its_dimensions_is_not_finite_on_any_machine():
+    flat = descriptors(300)
+    flat[:, 5] = flat[:, 4]
+    assert not Transforms("PCAW24,Flat", 24).trained(flat).is_finite
+    assert Transforms("PCAW23,Flat", 24).trained(flat).is_finite
 
 
 def test_flat_gives_the_sets_themselves_and_computes_nothing(tmp_path):
