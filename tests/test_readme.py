@@ -1,4 +1,4 @@
-"""The README is true: its commands run, its example descriptor works, and it stays short."""
+"""The README and the guide to the benchmarks are true: their commands run, the example works, and the README is short."""
 
 import itertools
 import re
@@ -10,10 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "raybench" / "benchmarks" / "README.md").read_text()
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language, text=README):
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def test_it_is_under_150_lines():
@@ -39,12 +40,18 @@ def call(command, folder):
     return subprocess.run(words, shell=True, cwd=folder, capture_output=True, text=True, check=False, timeout=200)
 
 
-def test_its_commands_run(folder):
-    commands = [line for block in blocks("bash") for line in block.replace("\\\n", " ").strip().splitlines()]
+@pytest.mark.parametrize("text", [README, GUIDE], ids=["README", "guide"])
+def test_its_commands_run(folder, text):
+    commands = [line for block in blocks("bash", text) for line in block.replace("\\\n", " ").strip().splitlines()]
     assert len(commands) >= 3
     for command in commands:
         said = call(command, folder)
         assert said.returncode == 0, f"{command}\n{said.stderr}"
+
+
+def test_the_page_over_two_runs_has_both(folder):
+    for command in blocks("bash")[0].replace("\\\n", " ").strip().splitlines():
+        assert call(command, folder).returncode == 0
     assert (folder / "runs/both.html").read_text().count("<h2>") == 2
 
 
