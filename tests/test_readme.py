@@ -1,4 +1,4 @@
-"""The README and the guide to the benchmarks are true: their commands run, the example works, and the README is short."""
+"""The README and the guide to the benchmarks are true: commands run, the example works, and the README is short."""
 
 import itertools
 import re

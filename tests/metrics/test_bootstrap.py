@@ -75,6 +75,11 @@ def test_an_interval_holds_the_figure_and_narrows_with_more_queries():
     assert widths[1] < widths[0] / 5
 
 
+@pytest.mark.parametrize(("draws", "low", "high"), [(1000, 25, 974), (40, 1, 38), (39, 0, 38), (100, 2, 97)])
+def test_as_many_draws_lie_beyond_one_end_as_beyond_the_other(draws, low, high):
+    assert interval(np.arange(float(draws))[::-1], 0.95) == Interval(float(low), float(high))
+
+
 def test_a_threshold_that_is_hardly_ever_reached_has_no_upper_end():
     assert interval(np.array([0.5, np.inf, np.inf])) == Interval(0.5, None)
     assert interval(np.array([np.inf, np.inf])) == Interval(None, None)

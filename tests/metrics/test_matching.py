@@ -45,6 +45,12 @@ def test_the_rank_of_the_true_target_counts_beyond_k():
     assert figures([[1, 2], [3, 4]], [[0, 1], [0, 0]]).ap_ranked == 0.5
 
 
+def test_matches_are_ordered_by_falling_ratio_of_second_to_first():
+    distance = np.array([[4.0, 5.0], [1.0, 3.0], [2.0, 4.0]])  # 1.25, 3, 2
+    places = np.array([by_ratio(distance, np.arange(3) == patch).argmax() for patch in range(3)])
+    assert places.tolist() == [2, 0, 1]
+
+
 def test_zero_over_zero_comes_first_then_infinite_ratios_then_the_rest():
     distance = np.array([[1.0, 8.0], [0.0, 5.0], [2.0, 2.0], [0.0, 0.0], [1.0, 8.0]])
     places = np.array([by_ratio(distance, np.arange(5) == patch).argmax() for patch in range(5)])

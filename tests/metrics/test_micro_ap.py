@@ -52,6 +52,12 @@ def test_right_ones_last_is_the_worst():
     assert figures.at_precision[0] == OperatingPoint(0.90, 0.0, None)
 
 
+@pytest.mark.parametrize(("before", "recall"), [(9, 1.0), (10, 0.0)])
+def test_recall_at_10_counts_the_tenth_place_of_a_query_and_not_the_eleventh(before, recall):
+    rows = [(0, wrong, 1.0 - wrong / 100) for wrong in range(before)] + [(0, 50, 0.1)]
+    assert score_pooled(truth_of((0, 50)), predictions_of(*rows)).recall_at_10 == recall
+
+
 def test_where_all_are_tied_the_wrong_stand_first():
     rows = [(0, 5, 0.5), (1, 6, 0.5), (0, 1, 0.5), (1, 2, 0.5)]  # wrong, wrong, right, right
     figures = score_pooled(truth_of((0, 5), (1, 6)), predictions_of(*rows))

@@ -74,6 +74,13 @@ def test_values_may_have_several_columns():
     assert merged(one, other).values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+def test_items_without_gaps_may_begin_anywhere_and_come_in_any_order():
+    rows = Rows.of(np.array([7, 5, 6]), np.array([0.7, 0.5, 0.6]))
+    assert (rows.index.tolist(), rows.values.tolist()) == ([5, 6, 7], [0.5, 0.6, 0.7])
+    gaps = Rows.of(np.array([9, 5, 6]), np.array([0.9, 0.5, 0.6]))
+    assert (gaps.index.tolist(), gaps.values.tolist()) == ([5, 6, 9], [0.5, 0.6, 0.9])
+
+
 def test_an_item_twice_in_one_part_is_an_error():
     with pytest.raises(ValueError, match="twice"):
         Rows.of(np.array([3, 1, 3]), np.zeros(3))
