@@ -109,8 +109,8 @@ class ProblemList:
             raise Problems(self.lines)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A suggestion to append to an error, or nothing: `nearest("sfit", ["sift"])` is `; did you mean sift?`."""
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A suggestion to append to an error, or nothing: `suggestion("sfit", ["sift"])` is `; did you mean sift?`."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {found[0]}?" if found else ""
 

@@ -26,7 +26,7 @@ from raybench.benchmarks.tss.methods import FLOW_METHODS
 from raybench.cli.options import POSITIVE, GroupedCommand, command_options, jobs_of
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
-from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, nearest
+from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, suggestion
 from raybench.runs.evaluate import evaluate, evaluate_all, preflight_all
 from raybench.runs.finished import finished_manifest, shown_run
 from raybench.runs.jobs import Settings
@@ -107,7 +107,7 @@ class BenchmarkGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
             raise ConfigError(
-                f"unknown benchmark {args[0]}{nearest(args[0], BENCHMARKS)}; they are {', '.join(BENCHMARKS)}, "
+                f"unknown benchmark {args[0]}{suggestion(args[0], BENCHMARKS)}; they are {', '.join(BENCHMARKS)}, "
                 f"and all at once {', '.join(FAMILIES)}"
             )
         return super().resolve_command(ctx, args)

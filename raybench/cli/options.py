@@ -12,7 +12,7 @@ import yaml
 from raybench import storage
 from raybench.benchmarks.job import Benchmark, Job
 from raybench.benchmarks.options import GROUPS, Option
-from raybench.errors import ConfigError, nearest
+from raybench.errors import ConfigError, suggestion
 from raybench.runs.jobs import Settings, make_job, options_for
 
 POSITIVE = click.IntRange(min=1)
@@ -108,7 +108,7 @@ def _config(ctx: click.Context, _: click.Parameter, file: str | None) -> None:
     for key in values:
         name = str(key).replace("-", "_")
         if name not in known or name in NOT_IN_CONFIG:
-            raise ConfigError(f"--config {file}: unknown key {key}{nearest(name, known)}")
+            raise ConfigError(f"--config {file}: unknown key {key}{suggestion(name, known)}")
         if isinstance(values[key], list) and not known[name].multiple:
             raise ConfigError(f"--config {file}: {key} is a list; expected one value")
     given = {str(key).replace("-", "_"): value for key, value in values.items()}

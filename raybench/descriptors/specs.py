@@ -18,7 +18,7 @@ from typing import Any
 
 from raybench import storage
 from raybench.digests import digest_of, digest_of_bytes
-from raybench.errors import ConfigError, DataError, nearest
+from raybench.errors import ConfigError, DataError, suggestion
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any]) -> Descript
     else:
         known = ", ".join(family.built_in)
         raise ConfigError(
-            f"--descriptor {spec}: unknown{nearest(spec, family.built_in)}; the built-in ones are {known}; "
+            f"--descriptor {spec}: unknown{suggestion(spec, family.built_in)}; the built-in ones are {known}; "
             f"or give module:Class, or one of {', '.join(f'{kind}:URI' for kind in family.model_files)}"
         )
     return _spec(family, spec, target, identity, arguments)
@@ -140,7 +140,7 @@ def class_of(target: str, folder: str) -> type[Any]:
         if isinstance(error, AttributeError) and module_name in sys.modules:
             known = dir(sys.modules[module_name])
             raise ConfigError(
-                f"--descriptor {target}: {module_name} has no class {class_name}{nearest(class_name, known)}"
+                f"--descriptor {target}: {module_name} has no class {class_name}{suggestion(class_name, known)}"
             ) from None
         raise ConfigError(f"--descriptor {target}: can't be imported ({type(error).__name__}: {error})") from error
     if not isinstance(found, type):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from raybench.descriptors.image_networks import ImageNetwork
 from raybench.descriptors.sscd_backbones import BACKBONES, file_key
 from raybench.descriptors.torch_models import exact_torch
-from raybench.errors import ConfigError, DataError, Problems, nearest, reason_of
+from raybench.errors import ConfigError, DataError, Problems, reason_of, suggestion
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +35,7 @@ class Sscd(ImageNetwork):
         super().__init__(path, size, mode, dtype)
         if backbone not in BACKBONES:
             known = ", ".join(BACKBONES)
-            raise ConfigError(f"--backbone {backbone}: unknown{nearest(backbone, BACKBONES)}; there are {known}")
+            raise ConfigError(f"--backbone {backbone}: unknown{suggestion(backbone, BACKBONES)}; there are {known}")
         if dims < 1:
             raise ConfigError(f"--dims {dims}: must be at least 1")
         if not pool_param > 0:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.errors import ProblemList, nearest
+from raybench.errors import ProblemList, suggestion
 from raybench.formats.names import Names
 
 ORIGINAL, STRONG = "original", "strong"
@@ -69,7 +69,7 @@ class CopydaysLayout:
 
 def _note_folders(places: dict[str, NDArray[np.int64]], where: str, problems: ProblemList) -> None:
     for folder in sorted(set(places) - set(BLOCKS)):
-        hint = nearest(folder, BLOCKS) or "; expected original, strong, jpegqual/QUALITY or crops/PERCENT"
+        hint = suggestion(folder, BLOCKS) or "; expected original, strong, jpegqual/QUALITY or crops/PERCENT"
         problems.add(f"{where}: unknown block {folder!r}{hint}")
     if ORIGINAL not in places:
         problems.add(f"{where}: no image in {ORIGINAL}/, which every query is compared with")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, nearest
+from raybench.errors import DataError, suggestion
 
 IMAGE = re.compile(r"([^.,\s]+)\.([^.,\s]+)")
 
@@ -169,7 +169,7 @@ def _explain(lines: list[bytes], heads: set[int], pairs: Sequence[ImagePair], na
         values = [value.strip() for value in line.decode("utf-8", "replace").split(",")]
         if len(values) == 2 and all(IMAGE.fullmatch(value) for value in values):
             head = ",".join(values)
-            hint = nearest(head, [pair.head for pair in pairs])
+            hint = suggestion(head, [pair.head for pair in pairs])
             raise DataError(f"{name}: line {number + 1}: the pair {head} is not in the .benchmark{hint}")
         wrong = next((value for value in values if _numbers(value.encode()) is None or not value), "")
         raise DataError(f"{name}: line {number + 1}: {wrong!r} is no number")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, nearest
+from raybench.errors import DataError, suggestion
 from raybench.formats.hbench_matching import IMAGE
 
 SIGNATURE = r"^(?P<image>[^.,\s]+\.[^.,\s]+)\.(?P<patch>\d{1,9})$"
@@ -134,5 +134,5 @@ def _explain(value: str, line: int, pool: Sequence[str], name: str) -> None:
     image = value.rpartition(".")[0]
     if not IMAGE.fullmatch(image) or not value.rpartition(".")[2].isdecimal():
         raise DataError(f"{name}: line {line + 2}: {value!r} is no patch signature SEQ.IM.K")
-    hint = nearest(image, [known.replace("/", ".") for known in pool])
+    hint = suggestion(image, [known.replace("/", ".") for known in pool])
     raise DataError(f"{name}: line {line + 2}: {value} is of no image in the pool{hint}")

@@ -10,7 +10,7 @@ from typing import Any
 from raybench import storage
 from raybench.benchmarks.job import EXECUTION, Benchmark, Job
 from raybench.benchmarks.options import Option, option, options_of
-from raybench.errors import ConfigError, nearest
+from raybench.errors import ConfigError, suggestion
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def make_job(benchmark: Benchmark, given: Mapping[str, Any]) -> tuple[Job[Any], 
     known = {one.key: one for one in options_for(benchmark)}
     for key in given:
         if key not in known:
-            raise ConfigError(f"{benchmark.name}: unknown option {key}{nearest(key, known)}")
+            raise ConfigError(f"{benchmark.name}: unknown option {key}{suggestion(key, known)}")
     values = {key: _value(known[key], value) for key, value in given.items() if value is not None}
     settings = Settings(**_part(values, Settings))
     ray = settings.ray or ("auto" if os.environ.get("RAY_ADDRESS") else "local")

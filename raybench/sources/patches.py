@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.digests import digest_of, digest_of_bytes
-from raybench.errors import DataError, ProblemList, nearest
+from raybench.errors import DataError, ProblemList, suggestion
 from raybench.formats import hbench, vectors
 
 
@@ -143,7 +143,9 @@ def items_of(source: Strips | VectorFiles, wanted: Iterable[str], problems: Prob
         if key in place:
             found[key] = place[key]
         elif sequence not in sequences:
-            problems.add(f"{source.root}: no sequence {sequence!r}, which the tasks name{nearest(sequence, sequences)}")
+            problems.add(
+                f"{source.root}: no sequence {sequence!r}, which the tasks name{suggestion(sequence, sequences)}"
+            )
         else:
             problems.add(f"{source.root}: {key}{source.suffix} is missing, which the tasks name")
     return found

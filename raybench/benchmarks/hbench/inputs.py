@@ -18,7 +18,7 @@ from raybench.benchmarks.options import asked, option
 from raybench.benchmarks.patches import MODEL_OPTIONS, PatchOptions
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of_bytes
-from raybench.errors import ConfigError, DataError, InputError, ProblemList, nearest
+from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ def chosen_tasks(files: Iterable[str], pattern: str | None, folder: str) -> list
     chosen = [name for name in names if fnmatchcase(name, pattern or "*")]
     if not chosen:
         raise ConfigError(
-            f"--task {pattern}: fits none of the {len(names)} tasks in {folder}{nearest(pattern or '', names)}"
+            f"--task {pattern}: fits none of the {len(names)} tasks in {folder}{suggestion(pattern or '', names)}"
         )
     return chosen
 

@@ -23,7 +23,7 @@ from raybench.benchmarks.patches import BY_DESCRIPTOR, PatchOptions, chosen_dist
 from raybench.descriptors import DescriptorSpec
 from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
-from raybench.errors import ConfigError, DataError, ProblemList, nearest
+from raybench.errors import ConfigError, DataError, ProblemList, suggestion
 from raybench.extract.patches import Features
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import Split
@@ -251,7 +251,7 @@ def _chosen(job: Job[HPatchesOptions], splits: Mapping[str, Split]) -> list[str]
     for name in asked:
         if name not in splits:
             known = ", ".join(splits)
-            raise ConfigError(f"--split {name}: unknown{nearest(name, splits)}; splits.json has {known}")
+            raise ConfigError(f"--split {name}: unknown{suggestion(name, splits)}; splits.json has {known}")
     return [name for name in splits if name in asked] if asked else None
 
 
