@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 import fsspec
 
 from raybench.errors import ConfigError, StorageError
-from raybench.storage_errors import final_reason, may_pass
+from raybench.retries import final_reason, may_pass
 
 T = TypeVar("T")
 R = TypeVar("R")

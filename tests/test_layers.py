@@ -12,7 +12,7 @@ ORDER = [
     {"__init__", "errors", "digests", "table"},
     {"formats"},
     {"metrics"},
-    {"storage_errors"},
+    {"retries"},
     {"storage"},
     {"sources"},
     {"descriptors"},

@@ -11,7 +11,9 @@ from raybench.engine.run import Run
 from raybench.errors import ConfigError
 from raybench.extract.patches import Extract, Features, ReadVectors, extract_features
 from raybench.search.distances import DISTANCES
-from raybench.sources.patches import Source, Strips, VectorFiles
+from raybench.sources.patches import Source
+from raybench.sources.strips import Strips
+from raybench.sources.vector_files import VectorFiles
 
 MODEL_OPTIONS = ("input_size", "normalise")
 BY_DESCRIPTOR = "L2; hamming for binary descriptors"
@@ -72,7 +74,7 @@ def features_of(
     """Descriptors of the wanted images, computed or read."""
     if isinstance(source, VectorFiles):
         return extract_features(run, ReadVectors(source, distance, job.skip_bad_input), wanted, job.shard_size)
-    assert descriptor is not None
+    assert descriptor is not None and isinstance(source, Strips)
     device = device_for(job, run, descriptor.uses_gpu)
     stage = Extract(source, descriptor, device, job.batch_size, job.skip_bad_input)
     return extract_features(run, stage, wanted, job.shard_size)

@@ -31,7 +31,8 @@ from raybench.runs.evaluate import evaluate, evaluate_all, preflight_all
 from raybench.runs.finished import finished_manifest, shown_run
 from raybench.runs.jobs import Settings
 from raybench.runs.report.page import Shown, write_report
-from raybench.sources.patches import Strips, VectorFiles
+from raybench.sources.strips import Strips
+from raybench.sources.vector_files import VectorFiles
 
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
 

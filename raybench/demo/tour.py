@@ -19,7 +19,7 @@ from raybench.runs.finished import shown_run
 from raybench.runs.jobs import Settings, make_job
 from raybench.runs.manifest import Manifest
 from raybench.runs.report.page import Shown, write_report
-from raybench.sources.patches import Strips
+from raybench.sources.strips import Strips
 from raybench.table import Table, joined
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")

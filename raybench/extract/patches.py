@@ -22,7 +22,9 @@ from raybench.engine.stages import Mapped
 from raybench.errors import DataError
 from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.formats.shardfile import Arrays
-from raybench.sources.patches import Source, Strips, VectorFiles
+from raybench.sources.patches import Source
+from raybench.sources.strips import Strips
+from raybench.sources.vector_files import VectorFiles
 
 MaybeItem = tuple[str, NDArray[Any] | None]  # a file's name and content; None: can't be read, and is skipped
 

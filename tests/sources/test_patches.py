@@ -11,7 +11,9 @@ from raybench.benchmarks.hbench.classification import prepare
 from raybench.benchmarks.hbench.inputs import HBenchOptions
 from raybench.benchmarks.job import Job
 from raybench.errors import DataError, ProblemList, Problems
-from raybench.sources.patches import Strips, VectorFiles, items_of
+from raybench.sources.patches import items_of
+from raybench.sources.strips import Strips
+from raybench.sources.vector_files import VectorFiles
 
 SIDE = 8
 
