@@ -1,8 +1,7 @@
 """URIs to bytes: list, read, map, publish. Knows nothing of what the bytes mean.
 
 A URI is a path, `file://` or any fsspec URL. Publishing is atomic: temp and rename on disk, one put on object
-stores. Throttling and time-outs are tried again with growing, jittered pauses; wrong credentials, a missing
-bucket and a refused permission are said at once. Credentials come from the environment only.
+stores. What fails is tried again or said at once, as `retries` decides. Credentials come from the environment only.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ import errno
 import hashlib
 import mmap
 import os
-import random
 import shutil
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,14 +24,13 @@ from urllib.parse import urlsplit
 
 import fsspec
 
+from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import ConfigError, StorageError
-from raybench.retries import final_reason, may_pass
+from raybench.retries import ATTEMPTS, with_retries
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-ATTEMPTS = 5
-FIRST_PAUSE_SECONDS = 0.2
 THREADS = 16  # requests under way at once from one process
 PIECE_BYTES = 2**26  # of a large file, fetched at once
 CACHE_BYTES = 32 * 2**30  # of the node-local cache; the least recently used go first
@@ -83,8 +79,8 @@ def read(uri: str) -> bytes:
     """The whole content."""
     path = local_path(uri)
     if path is not None:
-        return _said(uri, path.read_bytes)
-    return _said(uri, lambda: bytes(_filesystem(uri).cat_file(uri)))
+        return with_retries(uri, path.read_bytes)
+    return with_retries(uri, lambda: bytes(_filesystem(uri).cat_file(uri)))
 
 
 def read_start(uri: str, count: int) -> bytes:
@@ -96,8 +92,8 @@ def read_start(uri: str, count: int) -> bytes:
             with path.open("rb") as file:
                 return file.read(count)
 
-        return _said(uri, head)
-    return _said(uri, lambda: bytes(_filesystem(uri).cat_file(uri, start=0, end=count)))
+        return with_retries(uri, head)
+    return with_retries(uri, lambda: bytes(_filesystem(uri).cat_file(uri, start=0, end=count)))
 
 
 def read_mapped(uri: str) -> memoryview:
@@ -147,7 +143,7 @@ def list_files(uri: str) -> list[Entry]:
         return found
 
     try:
-        found = _said(uri, find)
+        found = with_retries(uri, find)
     except FileNotFoundError:
         return []
     root = filesystem._strip_protocol(uri).rstrip("/") + "/"
@@ -161,6 +157,23 @@ def list_files(uri: str) -> list[Entry]:
     )
 
 
+def identity(root: str, entries: Iterable[Entry], by_content: bool) -> str:
+    """The digest of these files of a folder: of names, sizes and stamps, or of contents (`--verify-inputs`).
+
+    A file without a stamp counts by its content. An edit that keeps size and stamp shows by content alone.
+    """
+    listed = list(entries)
+    unstamped = [entry.name for entry in listed if by_content or not entry.stamp]
+    try:
+        digests = in_parallel(lambda name: digest_of_bytes(read(join(root, name))), unstamped)
+    except FileNotFoundError as error:
+        raise StorageError(f"{root}: a file is gone since the folder was listed ({error}); run again") from error
+    content = dict(zip(unstamped, digests, strict=True))
+    return digest_of(
+        "files", [(entry.name, entry.size_bytes, content.get(entry.name, entry.stamp)) for entry in listed]
+    )
+
+
 def exists(uri: str) -> bool:
     """Whether there is a file or folder."""
     path = local_path(uri)
@@ -168,14 +181,14 @@ def exists(uri: str) -> bool:
         return path.exists()
     filesystem = _filesystem(uri)
     filesystem.invalidate_cache()
-    return _said(uri, lambda: bool(filesystem.exists(uri)))
+    return with_retries(uri, lambda: bool(filesystem.exists(uri)))
 
 
 def publish(uri: str, data: bytes | memoryview) -> None:
     """Write the whole content at once: a reader sees the old file, none, or all of the new one."""
     path = local_path(uri)
     if path is None:
-        _said(uri, lambda: _filesystem(uri).pipe_file(uri, bytes(data)))
+        with_retries(uri, lambda: _filesystem(uri).pipe_file(uri, bytes(data)))
         return
     # No fsync: what a power cut tears, the shard file's checksums find.
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
@@ -197,7 +210,7 @@ def delete(uri: str) -> None:
         path.unlink(missing_ok=True)
         return
     try:
-        _said(uri, lambda: _filesystem(uri).rm_file(uri))
+        with_retries(uri, lambda: _filesystem(uri).rm_file(uri))
     except FileNotFoundError:
         return
 
@@ -263,29 +276,6 @@ def _stamp(info: dict[str, Any]) -> str:
     return ""
 
 
-def _said(uri: str, action: Callable[[], R]) -> R:
-    """The action's result; tries again what may pass, and turns what will not into a StorageError."""
-    for attempt in range(ATTEMPTS):
-        try:
-            return action()
-        except (IsADirectoryError, NotADirectoryError) as error:
-            raise StorageError(f"{uri}: {error.strerror or error}; expected a file") from error
-        except FileNotFoundError as error:
-            if local_path(uri) is None and "bucket does not exist" in str(error):
-                raise StorageError(f"{uri}: the bucket does not exist; make it or mend the name") from error
-            raise
-        except Exception as error:
-            reason = final_reason(error)
-            if reason is not None:
-                raise StorageError(f"{uri}: {reason}") from error
-            if not may_pass(error):
-                raise
-            if attempt == ATTEMPTS - 1:
-                raise StorageError(f"{uri}: still failing after {ATTEMPTS} tries ({error})") from error
-            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))
-    raise AssertionError("the last attempt returns or raises")
-
-
 def _cache_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"raybench-cache-{os.getuid()}"
 
@@ -316,7 +306,7 @@ def _copy_in_pieces(uri: str, size_bytes: int, copy: Path) -> None:
     try:
         with temporary.open("wb") as file:
             for start, end in ranges:
-                file.write(_said(uri, partial(_filesystem(uri).cat_file, uri, start=start, end=end)))
+                file.write(with_retries(uri, partial(_filesystem(uri).cat_file, uri, start=start, end=end)))
         temporary.replace(copy)
     except OSError as error:
         if error.errno != errno.ENOSPC:
@@ -328,7 +318,7 @@ def _copy_in_pieces(uri: str, size_bytes: int, copy: Path) -> None:
 
 def _copy_path(uri: str) -> tuple[Path, int]:
     """Where this version of a remote file is kept (without a stamp to tell versions apart each time anew); its size."""
-    info = _said(uri, lambda: _filesystem(uri).info(uri))
+    info = with_retries(uri, lambda: _filesystem(uri).info(uri))
     version = f"{uri} {info.get('size')} {_stamp(info) or uuid.uuid4().hex}"
     path = _cache_folder() / hashlib.blake2b(version.encode(), digest_size=16).hexdigest()
     return path, int(info.get("size") or 0)

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from raybench import storage
+from raybench import retries, storage
 from raybench.errors import StorageError
 
 TABLE = "hbench_classification.csv"
@@ -150,7 +150,7 @@ def throttled(s3, monkeypatch):
     Throttle.target = s3.endpoint.removeprefix("http://")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr(storage, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.01)
     storage._filesystem_of.cache_clear()
     import fsspec
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from raybench import storage
+from raybench import retries, storage
 from raybench.errors import ConfigError, StorageError
 
 # Reads until the file holds nothing but 0xff; prints how many different contents it saw, and fails on a torn one.
@@ -222,6 +222,32 @@ def test_readers_that_evict_each_others_copies_all_get_their_content(memory, cac
     assert contents == [name.encode() * 100 for name in names * 5]
 
 
+def stamped(folder, name="x", stamp="1"):
+    return storage.Entry(name, (folder / name).stat().st_size, stamp)
+
+
+def test_files_are_identified_by_name_size_and_stamp(tmp_path):
+    for name in "xy":
+        (tmp_path / name).write_bytes(b"12")
+    before = storage.identity(str(tmp_path), [stamped(tmp_path)], by_content=False)
+    (tmp_path / "x").write_bytes(b"34")
+    assert storage.identity(str(tmp_path), [stamped(tmp_path)], by_content=False) == before
+    assert storage.identity(str(tmp_path), [stamped(tmp_path, stamp="2")], by_content=False) != before
+    assert storage.identity(str(tmp_path), [stamped(tmp_path, "y")], by_content=False) != before
+
+
+@pytest.mark.parametrize(("stamp", "by_content"), [("1", True), ("", False)])
+def test_files_without_a_stamp_are_identified_by_content(tmp_path, stamp, by_content):
+    (tmp_path / "x").write_bytes(b"12")
+    before = storage.identity(str(tmp_path), [stamped(tmp_path, stamp=stamp)], by_content)
+    (tmp_path / "x").write_bytes(b"34")
+    after = [stamped(tmp_path, stamp=stamp)]
+    assert storage.identity(str(tmp_path), after, by_content) != before
+    (tmp_path / "x").unlink()
+    with pytest.raises(StorageError, match="is gone since the folder was listed"):
+        storage.identity(str(tmp_path), after, by_content)
+
+
 class Action:
     """Raises these errors one after the other, then returns; counts its calls."""
 
@@ -237,21 +263,21 @@ class Action:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
-    monkeypatch.setattr(storage, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.001)
 
 
 @pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone"), OSError("SlowDown")])
 def test_what_may_pass_is_tried_again(error):
     action = Action(error, error)
-    assert storage._said("s3://b/x", action) == "done"
+    assert retries.with_retries("s3://b/x", action) == "done"
     assert action.calls == 3
 
 
 def test_what_does_not_pass_is_an_error_in_the_end():
     action = Action(*[TimeoutError("slow")] * 99)
     with pytest.raises(StorageError, match=r"s3://b/x: still failing after 5 tries \(slow\)"):
-        storage._said("s3://b/x", action)
-    assert action.calls == storage.ATTEMPTS
+        retries.with_retries("s3://b/x", action)
+    assert action.calls == retries.ATTEMPTS
 
 
 @pytest.mark.parametrize(
@@ -266,7 +292,7 @@ def test_what_does_not_pass_is_an_error_in_the_end():
 def test_what_will_not_pass_is_said_at_once(error, words):
     action = Action(error)
     with pytest.raises(StorageError, match=f"^s3://b/x: .*{words}"):
-        storage._said("s3://b/x", action)
+        retries.with_retries("s3://b/x", action)
     assert action.calls == 1
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from raybench import storage
-from raybench.digests import digest_of, digest_of_bytes
+from raybench.digests import digest_of
 from raybench.errors import DataError
 from raybench.formats.images import SUFFIXES
 
@@ -37,19 +37,10 @@ class ImageFolder:
 
     @classmethod
     def of(cls, root: str, entries: Iterable[storage.Entry], by_content: bool = False) -> ImageFolder:
-        """These files of a folder, which may be a part of what was listed.
-
-        The digest is of names, sizes and stamps, or of contents (`--verify-inputs`).
-        """
+        """These files of a folder, which may be a part of what was listed."""
         chosen = sorted(entries, key=lambda entry: entry.name)
-        if by_content or not all(entry.stamp for entry in chosen):
-            stamps = storage.in_parallel(
-                lambda entry: digest_of_bytes(storage.read(storage.join(root, entry.name))), chosen
-            )
-        else:
-            stamps = [entry.stamp for entry in chosen]
-        identity = [(entry.name, entry.size_bytes, stamp) for entry, stamp in zip(chosen, stamps, strict=True)]
-        return cls(root, tuple(entry.name for entry in chosen), digest_of("images", identity))
+        digest = digest_of("images", storage.identity(root, chosen, by_content))
+        return cls(root, tuple(entry.name for entry in chosen), digest)
 
     def arranged(self, keys: Sequence[str]) -> ImageFolder:
         """The same pictures with their places in this order of keys."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.digests import digest_of, digest_of_bytes
+from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
 from raybench.formats import hbench
 from raybench.sources.patches import list_sequence_files
@@ -27,16 +27,10 @@ class Strips:
 
     @classmethod
     def scan(cls, root: str, by_content: bool = False) -> Strips:
-        """List the folder. The digest is of names, sizes and stamps, or of contents (`--verify-inputs`)."""
+        """List the folder; `by_content` digests what the files hold, not their stamps (`--verify-inputs`)."""
         entries = list_sequence_files(root, cls.suffix, "patch strips SEQ/IM.png")
-        if by_content or not all(entry.stamp for entry in entries):
-            stamps = storage.in_parallel(
-                lambda entry: digest_of_bytes(storage.read(storage.join(root, entry.name))), entries
-            )
-        else:
-            stamps = [entry.stamp for entry in entries]
-        identity = [(entry.name, entry.size_bytes, stamp) for entry, stamp in zip(entries, stamps, strict=True)]
-        return cls(root, tuple(entry.name.removesuffix(cls.suffix) for entry in entries), digest_of("strips", identity))
+        keys = tuple(entry.name.removesuffix(cls.suffix) for entry in entries)
+        return cls(root, keys, digest_of("strips", storage.identity(root, entries, by_content)))
 
     def uri(self, item: int) -> str:
         return storage.join(self.root, self.keys[item] + self.suffix)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.tss.scoring import Side
-from raybench.digests import digest_of, digest_of_bytes
+from raybench.digests import digest_of
 from raybench.errors import DataError, InputError
 from raybench.formats import flo, png, tss
 
@@ -121,16 +121,11 @@ class Found:
     def digest(self, keys: Sequence[str], files: Iterable[str], by_content: bool) -> str:
         """Of names, sizes and stamps of these files of these pairs, or of contents; of texts always of contents."""
         wanted = set(files)
-        chosen = [(key, name) for key in keys for name in sorted(wanted & set(self.entries[key]))]
-
-        def identity(place: tuple[str, str]) -> tuple[str, str, int, str]:
-            key, name = place
-            entry = self.entries[key][name]
-            if by_content or name in TEXTS or not entry.stamp:
-                return key, name, entry.size_bytes, digest_of_bytes(_read(storage.join(self.root, key, name)))
-            return key, name, entry.size_bytes, entry.stamp
-
-        return digest_of("flow set", storage.in_parallel(identity, chosen))
+        chosen = [self.entries[key][name] for key in keys for name in sorted(wanted & set(self.entries[key]))]
+        texts = [entry for entry in chosen if entry.name.endswith(TEXTS)]
+        others = [entry for entry in chosen if not entry.name.endswith(TEXTS)]
+        by_file = (storage.identity(self.root, texts, True), storage.identity(self.root, others, by_content))
+        return digest_of("flow set", *by_file)
 
 
 def list_truth(root: str) -> Found:
