@@ -6,7 +6,6 @@ a file that does not parse is walked line by line, to name the line that is wron
 
 from __future__ import annotations
 
-import io
 import re
 import struct
 from collections.abc import Callable, Iterator
@@ -16,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
-from PIL import Image
 
 from raybench.errors import DataError
+from raybench.formats.images import open_image
 
 PNG_HEADER_BYTES = 24
-Image.MAX_IMAGE_PIXELS = None  # a strip of many large patches is no attack; its header was checked
 DELIMITERS = (";", "\t", ",", " ")
 SIGNATURE = re.compile(r"([^.,]+)\.([^.,]+)\.(\d+)")
 
@@ -66,7 +64,7 @@ def read_strip(data: bytes, name: str) -> NDArray[np.uint8]:
     """The patches of a strip, (n, side, side)."""
     count, side = strip_shape(data[:PNG_HEADER_BYTES], name)
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with open_image(data) as image:
             if image.mode.startswith("I"):
                 raise DataError(f"{name}: 16 bits a pixel; expected 8-bit grey")
             pixels = np.asarray(image.convert("L"))

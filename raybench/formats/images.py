@@ -7,6 +7,7 @@ deviation, each step in float32. Alpha is dropped, not blended; the EXIF turn is
 from __future__ import annotations
 
 import io
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,9 +26,22 @@ DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 EXIF_ORIENTATION = 0x0112
 SIDEWAYS = (5, 6, 7, 8)  # values of the EXIF orientation that swap width and height
 
-# Pillow warns from 89 M pixels on and refuses twice that, which scans of maps exceed; ours is what memory can hold.
-MOST_PIXELS = 2**30
-Image.MAX_IMAGE_PIXELS = None
+MOST_PIXELS = 2**30  # what memory can hold
+_PILLOW_LIMIT = threading.Lock()
+
+
+def open_image(data: bytes) -> Image.Image:
+    """The file, opened but not yet decoded, however many pixels it has.
+
+    Pillow warns from 89 M pixels on and refuses twice that, which scans of maps exceed. It looks at its limit while it
+    opens a file, so the limit is lifted just then, by one thread at a time.
+    """
+    with _PILLOW_LIMIT:
+        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            return Image.open(io.BytesIO(data))
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
 
 
 def decode(data: bytes, name: str, exif_rotate: bool = False) -> NDArray[np.uint8]:
@@ -49,13 +63,13 @@ def image_size(data: bytes, name: str, exif_rotate: bool = False) -> tuple[int, 
 
 @contextmanager
 def _opened(data: bytes, name: str) -> Iterator[Image.Image]:
-    """The file, opened but not yet decoded; whatever goes wrong within the block is the file's fault."""
+    """The file, opened and of a size that memory can hold; whatever goes wrong within the block is the file's fault."""
     if not data:
         raise DataError(f"{name}: is empty; expected an image")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of damaged EXIF and the like; damaged pixels are errors
-            with Image.open(io.BytesIO(data)) as image:
+            with open_image(data) as image:
                 _check_size(image, name)
                 yield image
     except (DataError, MemoryError):

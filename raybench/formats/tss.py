@@ -15,6 +15,7 @@ from PIL import Image, UnidentifiedImageError
 
 from raybench.errors import DataError
 from raybench.formats import png
+from raybench.formats.images import open_image
 
 GREY_PARTS = np.array([9797, 19234, 3737])  # of red, green and blue in 32,768, cut off, as OpenCV's PNG reader has it
 THRESHOLDS = tuple(range(1, 51))  # percent of the longer side
@@ -91,7 +92,7 @@ def _cell(value: str | int | float | None, decimals: int | None) -> str:
 
 def _opened(data: bytes, name: str) -> Image.Image:
     try:
-        image = Image.open(io.BytesIO(data))
+        image = open_image(data)
         image.load()
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise DataError(f"{name}: damaged image ({error}); the download may be truncated") from None

@@ -1,6 +1,7 @@
 import hashlib
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ from PIL import Image
 
 from raybench.errors import ConfigError, DataError
 from raybench.formats import images
+from raybench.formats.hbench import read_strip
 from raybench.formats.images import Preprocess, decode, image_size, normalised
+from raybench.formats.tss import read_image
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "preprocess"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
@@ -82,8 +85,20 @@ def test_what_is_no_image_is_an_error_that_names_it(data):
 def test_a_large_but_legal_image_is_decoded_without_a_warning(recwarn):
     large = encoded("PNG", np.zeros((9_500, 9_500, 3), np.uint8))  # beyond where Pillow warns
     assert image_size(large[:1000], "map.png") == (9_500, 9_500)
+    before = Image.MAX_IMAGE_PIXELS
     assert decode(large, "map.png").shape == (9_500, 9_500, 3)
     assert not recwarn.list
+    assert Image.MAX_IMAGE_PIXELS == before is not None
+
+
+def test_pillows_limit_holds_for_no_reader_of_ours_and_stays_for_others(monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    strip = encoded("PNG", np.zeros((90, 30), np.uint8))
+    assert read_strip(strip, "ref.png").shape == (3, 30, 30)
+    assert read_image(strip, "image1.png").shape == (90, 30, 3)
+    with ThreadPoolExecutor(8) as pool:
+        assert {image.shape for image in pool.map(lambda _: decode(strip, "x.png"), range(200))} == {(90, 30, 3)}
+    assert Image.MAX_IMAGE_PIXELS == 100
 
 
 def test_more_pixels_than_memory_holds_are_refused_by_the_header(monkeypatch):
