@@ -1,10 +1,11 @@
-"""Named vectors in HDF5, as ISC 2021 has them: `vectors` and `image_names`.
+"""Vectors in HDF5, with names as ISC 2021 has them: `vectors` and `image_names`.
 
 A submission to its descriptor track is one file with `query`, `query_ids`, `reference` and `reference_ids`.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -16,7 +17,28 @@ from numpy.typing import NDArray
 
 from raybench.errors import DataError, Problems
 from raybench.formats.names import Strings, strings
-from raybench.formats.vector_columns import count_problems, pick_columns, shape_problems
+from raybench.formats.vector_columns import count_problems, pick_columns, shape_problems, vector_columns
+
+
+def open_hdf5(file: BinaryIO, name: str) -> h5py.File:
+    """The file; a DataError if it is none."""
+    try:
+        return h5py.File(file, "r")
+    except OSError as error:
+        raise DataError(f"{name}: no HDF5 file, or cut short ({error})") from None
+
+
+def read_hdf5_rows(data: bytes, name: str) -> NDArray[Any]:
+    """The vectors without names: those under a known name, or the only data set there is."""
+    with open_hdf5(io.BytesIO(data), name) as file:
+        found = vector_columns(file) or list(file)
+        if len(found) != 1 or not isinstance(file[found[0]], h5py.Dataset):
+            raise DataError(f"{name}: holds {', '.join(found) or 'nothing'}; expected one data set `vectors`")
+        try:
+            rows: NDArray[Any] = file[found[0]][()]
+        except OSError as error:
+            raise DataError(f"{name}: its rows can't be read ({error}); is it cut short?") from None
+        return rows
 
 
 class Hdf5Vectors:
@@ -24,10 +46,7 @@ class Hdf5Vectors:
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._name = name
-        try:
-            self._file = h5py.File(file, "r")
-        except OSError as error:
-            raise DataError(f"{name}: no HDF5 file, or cut short ({error})") from None
+        self._file = open_hdf5(file, name)
         there = [key for key in self._file if isinstance(self._file[key], h5py.Dataset)]
         vectors, names = pick_columns(there, name)
         self._vectors: Any = self._file[vectors]

@@ -1,7 +1,8 @@
-"""Named vectors in Parquet: a column of lists of floats and one of text. Rows are decoded batch by batch."""
+"""Vectors in Parquet: a column of lists of floats, and one of text for names. Rows are decoded batch by batch."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -12,10 +13,36 @@ from numpy.typing import NDArray
 
 from raybench.errors import DataError, Problems
 from raybench.formats.names import Strings, strings
-from raybench.formats.vector_columns import ForwardRows, pick_columns
+from raybench.formats.vector_columns import ForwardRows, pick_columns, vector_columns
 
 ROWS_PER_BATCH = 4_096
 READ_BUFFER_BYTES = 2**22  # without one, a whole column chunk is read at once, however large its row group is
+
+
+def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
+    """The file, read through a small buffer; a DataError if it is none."""
+    try:
+        return pq.ParquetFile(file, buffer_size=READ_BUFFER_BYTES, pre_buffer=False)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{name}: no Parquet file, or cut short ({_line(error)})") from None
+
+
+def read_parquet_rows(data: bytes, name: str) -> NDArray[Any]:
+    """The vectors without names: a column of lists under a known name, or all columns side by side."""
+    try:
+        table = open_parquet(io.BytesIO(data), name).read()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{name}: its rows can't be read ({_line(error)}); is it cut short?") from None
+    found = vector_columns(table.column_names)
+    if not found:
+        return np.stack([np.asarray(column) for column in table.columns], axis=1)
+    lists = table[found[0]].combine_chunks()
+    if not _is_list(lists.type):
+        raise DataError(f"{name}: its vectors are {lists.type}; expected a list of numbers a row")
+    lengths = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False)) if len(lists) else np.array([0])
+    if len(lengths) != 1 or lists.null_count:
+        raise DataError(f"{name}: rows of different lengths; all descriptors must have the same dimension")
+    return np.asarray(lists.flatten()).reshape(len(lists), -1)
 
 
 class ParquetVectors:
@@ -23,15 +50,12 @@ class ParquetVectors:
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._name = name
-        try:
-            self._file = pq.ParquetFile(file, buffer_size=READ_BUFFER_BYTES, pre_buffer=False)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(f"{name}: no Parquet file, or cut short ({_line(error)})") from None
+        self._file = open_parquet(file, name)
         schema = self._file.schema_arrow
         self._vectors, self._names = pick_columns(schema.names, name)
         lines = []
-        if not _is_list_of_floats(schema.field(self._vectors).type):
-            found = schema.field(self._vectors).type
+        found = schema.field(self._vectors).type
+        if not (_is_list(found) and pa.types.is_floating(found.value_type)):
             lines.append(f"{name}: {self._vectors} is {found}, expected a list of float32 a row")
         if not _is_text(schema.field(self._names).type):
             lines.append(f"{name}: {self._names} is {schema.field(self._names).type}, expected text")
@@ -85,9 +109,8 @@ class ParquetVectors:
         return values.reshape(len(lists), self.dimension)
 
 
-def _is_list_of_floats(kind: Any) -> bool:
-    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return lists and bool(pa.types.is_floating(kind.value_type))
+def _is_list(kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _is_text(kind: Any) -> bool:

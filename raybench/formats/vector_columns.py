@@ -1,4 +1,4 @@
-"""What every file of named vectors has, whatever its kind: two columns under known names, read by ranges of rows.
+"""What files of vectors have in common, whatever their kind: columns under known names, read by ranges of rows.
 
 A reader looks at the header when it is made and raises all that is wrong with it together. Rows come as float32 and are
 finite; bytes and whole numbers are refused, since nobody could say what they stand for.
@@ -16,6 +16,7 @@ from raybench.errors import DataError, Problems
 from raybench.formats.names import Strings
 
 VECTORS = ("vectors", "embeddings")
+OTHER_VECTORS = ("descriptors",)  # counts where neither of those is there
 NAMES = ("image_names", "names")
 
 
@@ -34,6 +35,12 @@ class VectorReader(Protocol):
         ...
 
 
+def vector_columns(there: Iterable[str]) -> list[str]:
+    """The columns that may hold the vectors."""
+    columns = set(there)
+    return [name for name in VECTORS if name in columns] or [name for name in OTHER_VECTORS if name in columns]
+
+
 def pick(there: Iterable[str], wanted: Sequence[str], name: str) -> str:
     """The one of the wanted columns that is there; a DataError says what is there instead."""
     columns = sorted(there)
@@ -49,7 +56,7 @@ def pick(there: Iterable[str], wanted: Sequence[str], name: str) -> str:
 def pick_columns(there: Sequence[str], name: str) -> tuple[str, str]:
     """The columns of vectors and of names; raises both problems together."""
     picked, lines = [], []
-    for wanted in (VECTORS, NAMES):
+    for wanted in (vector_columns(there) or VECTORS, NAMES):
         try:
             picked.append(pick(there, wanted, name))
         except DataError as error:
@@ -60,7 +67,7 @@ def pick_columns(there: Sequence[str], name: str) -> tuple[str, str]:
 
 
 def shape_problems(name: str, column: str, shape: Sequence[int], dtype: Any) -> list[str]:
-    """What is wrong with an array of vectors, a line each."""
+    """What is wrong with an array of vectors, one line each."""
     lines = []
     if dtype == np.dtype(object):
         lines.append(f"{name}: {column} holds pickled objects, which are never read; save it as float32")
@@ -72,7 +79,7 @@ def shape_problems(name: str, column: str, shape: Sequence[int], dtype: Any) -> 
 
 
 def count_problems(name: str, vectors: str, rows: int, names: str, shape: Sequence[int]) -> list[str]:
-    """Whether there is one name a vector."""
+    """What is wrong with an array of names: there must be one per vector."""
     if tuple(shape) == (rows,):
         return []
     found = f"{shape[0]:,}" if len(shape) == 1 else f"an array of shape {tuple(shape)}"

@@ -6,10 +6,10 @@ by in blocks, once for the digest and the check of their values, and again when 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -21,36 +21,12 @@ from xxhash import xxh3_128
 from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
-from raybench.formats.named_vectors import READERS
 from raybench.formats.names import NORMALISERS, Names, Strings, name_order
 from raybench.formats.vector_columns import VectorReader, not_finite
-from raybench.sources.sscd_features import SSCD_SUFFIX, SscdFeatures
+from raybench.sources.vector_files import SET_SUFFIXES, VectorFile
 
-SUFFIXES = (*READERS, SSCD_SUFFIX)
 CHECKED_BYTES = 2**24  # of vectors that are looked through at once
-DIGESTED_BYTES = 2**23
 SHOWN = 5  # problems of one kind and file that are listed; the rest are counted
-
-
-@dataclass(frozen=True)
-class VectorFile:
-    """One file of a set; `part` chooses among the images of an SSCD file (queries, references, training)."""
-
-    uri: str
-    part: str = ""
-    count: int = 0
-    dimension: int = 0
-    digest: str = ""
-
-    def open(self) -> VectorReader:
-        """A reader of the file, or of its node-local copy."""
-        path = storage.fetch(self.uri)
-        suffix = PurePosixPath(self.uri).suffix.lower()
-        if suffix == SSCD_SUFFIX:
-            return SscdFeatures(path, self.uri, self.part)
-        if suffix not in READERS:
-            raise DataError(f"{self.uri}: expected a file of vectors ({', '.join(SUFFIXES)})")
-        return READERS[suffix](path.open("rb"), self.uri)
 
 
 @dataclass(frozen=True)
@@ -225,9 +201,10 @@ def find_vectors(root: str, stems: Sequence[str], problems: ProblemList, wanted:
     More than one of them is noted, and so is that there is none, if it is wanted.
     """
     entries = [entry.name for entry in storage.list_files(root)]
-    single = [name for name in entries if name in {stem + suffix for stem in stems for suffix in SUFFIXES}]
+    single = [name for name in entries if name in {stem + suffix for stem in stems for suffix in SET_SUFFIXES}]
     inside = {
-        stem: [name for name in entries if name.startswith(f"{stem}/") and name.endswith(SUFFIXES)] for stem in stems
+        stem: [name for name in entries if name.startswith(f"{stem}/") and name.endswith(SET_SUFFIXES)]
+        for stem in stems
     }
     folders = [names for names in inside.values() if names]
     if len(single) + len(folders) > 1:
@@ -236,15 +213,12 @@ def find_vectors(root: str, stems: Sequence[str], problems: ProblemList, wanted:
     if single or folders:
         return [storage.join(root, name) for name in single[:1] or folders[0]]
     if wanted:
-        expected = " or ".join(f"{stem}{SUFFIXES[0]}" for stem in stems)
+        expected = " or ".join(f"{stem}{SET_SUFFIXES[0]}" for stem in stems)
         others = f"; there are {', '.join(entries[:SHOWN])}" if entries else "; the folder is empty or missing"
-        problems.add(f"{root}: no {expected} (or {', '.join(SUFFIXES[1:])}){others}")
+        problems.add(f"{root}: no {expected} (or {', '.join(SET_SUFFIXES[1:])}){others}")
     return []
 
 
 def _content_digest(uri: str) -> str:
-    content = xxh3_128()
     with storage.fetch(uri).open("rb") as file:
-        while block := file.read(DIGESTED_BYTES):
-            content.update(block)
-    return content.hexdigest()
+        return hashlib.file_digest(file, xxh3_128).hexdigest()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.errors import DataError
+from raybench.errors import DataError, reason_of
 from raybench.formats.names import Strings, strings
 from raybench.formats.vector_columns import pick
 
@@ -71,24 +71,12 @@ def _load(path: Path, name: str) -> dict[str, Any]:
     import torch
 
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except RuntimeError:  # the format before 1.6 can't be mapped
-        loaded = _load_old(path, name)
+        try:
+            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except RuntimeError:  # the format before torch 1.6 can't be mapped
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # noqa: BLE001 (unpickling raises whatever the bytes make it raise)
-        raise DataError(f"{name}: no file of tensors, or it holds more than those ({_first_line(error)})") from None
+        raise DataError(f"{name}: no file of tensors, or it holds more than those ({reason_of(error)})") from None
     if not isinstance(loaded, dict) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
         raise DataError(f"{name}: expected a dictionary of tensors, found {type(loaded).__name__}")
     return loaded
-
-
-def _load_old(path: Path, name: str) -> Any:
-    import torch
-
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # noqa: BLE001
-        raise DataError(f"{name}: no file of tensors, or it holds more than those ({_first_line(error)})") from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:200]

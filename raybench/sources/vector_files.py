@@ -1,10 +1,11 @@
-"""Descriptors of patches on disk: one file `SEQ/IM.csv`, `.npy`, … per patch image."""
+"""Vectors on disk: one file of any kind, and the descriptors of patches, one file `SEQ/IM.csv`, `.npy`, … per image."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from numpy.typing import NDArray
@@ -12,23 +13,42 @@ from numpy.typing import NDArray
 from raybench import storage
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import DataError, ProblemList
-from raybench.formats import vectors
+from raybench.formats.vector_columns import VectorReader
+from raybench.formats.vector_kinds import NAMED_SUFFIXES, PLAIN_SUFFIXES, open_named, plain_shape, read_plain
 from raybench.sources.patches import list_sequence_files, sequence_entries
+from raybench.sources.sscd_features import SSCD_SUFFIX, SscdFeatures
+
+SET_SUFFIXES = (*NAMED_SUFFIXES, SSCD_SUFFIX)
 
 
 @dataclass(frozen=True)
 class VectorFile:
-    """What a look at a file of descriptors gave: its content's digest, and its shape or what is wrong with it."""
+    """One file of vectors with what a look at it gave: rows, dimension, its content's digest, what is wrong with it.
 
-    digest: str
-    rows: int
-    dimension: int
-    problem: str
+    `part` chooses among the images of an SSCD file (queries, references, training).
+    """
+
+    uri: str
+    part: str = ""
+    count: int = 0
+    dimension: int = 0
+    digest: str = ""
+    problem: str = ""
+
+    def open(self) -> VectorReader:
+        """A reader of the file with names, or of its node-local copy."""
+        path = storage.fetch(self.uri)
+        suffix = PurePosixPath(self.uri).suffix.lower()
+        if suffix == SSCD_SUFFIX:
+            return SscdFeatures(path, self.uri, self.part)
+        if suffix not in NAMED_SUFFIXES:
+            raise DataError(f"{self.uri}: expected a file of vectors ({', '.join(SET_SUFFIXES)})")
+        return open_named(path.open("rb"), self.uri, suffix)
 
 
 @dataclass(frozen=True)
 class VectorFiles:
-    """Descriptors on disk, one file a patch image, all of one kind; keys are `SEQ/IM` in name order."""
+    """Descriptors on disk, one file per patch image, all of one kind; keys are `SEQ/IM` in name order."""
 
     root: str
     suffix: str
@@ -40,7 +60,7 @@ class VectorFiles:
     def scan(cls, root: str) -> VectorFiles:
         """List and look through the folder; the digest is of contents, so a re-extracted descriptor is never stale."""
         names = [entry.name for entry in sequence_entries(root)]
-        suffixes = [suffix for suffix in vectors.READERS if any(name.endswith(suffix) for name in names)]
+        suffixes = [suffix for suffix in PLAIN_SUFFIXES if any(name.endswith(suffix) for name in names)]
         if len(suffixes) > 1:
             raise DataError(f"{root}: files of several kinds ({', '.join(suffixes)}); expected one kind")
         suffix = suffixes[0] if suffixes else ".csv"
@@ -51,7 +71,7 @@ class VectorFiles:
         return cls(root, suffix, keys, digest_of("vectors", content), tuple(files))
 
     def uri(self, item: int) -> str:
-        return storage.join(self.root, self.keys[item] + self.suffix)
+        return self.files[item].uri
 
     def counts(self, items: Iterable[int], problems: ProblemList) -> dict[int, int]:
         """Descriptors in each of these files; a file that is wrong, or of another dimension than most, is noted."""
@@ -67,19 +87,19 @@ class VectorFiles:
                     f"{self.uri(item)}: dimension {file.dimension}, most have {usual[0][0]}; all must be the same"
                 )
             else:
-                found[item] = file.rows
+                found[item] = file.count
         return found
 
     def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
         """Each file's name and descriptors, (n, dim)."""
         for item in range(start, stop):
-            yield self.uri(item), vectors.read_vectors(storage.read(self.uri(item)), self.uri(item), self.suffix)
+            yield self.uri(item), read_plain(storage.read(self.uri(item)), self.uri(item), self.suffix)
 
 
 def _look(uri: str, suffix: str) -> VectorFile:
     data = storage.read(uri)
     try:
-        rows, dimension = vectors.vectors_shape(data, uri, suffix)
+        rows, dimension = plain_shape(data, uri, suffix)
     except DataError as error:
-        return VectorFile(digest_of_bytes(data), 0, 0, str(error))
-    return VectorFile(digest_of_bytes(data), rows, dimension, "")
+        return VectorFile(uri, digest=digest_of_bytes(data), problem=str(error))
+    return VectorFile(uri, count=rows, dimension=dimension, digest=digest_of_bytes(data))

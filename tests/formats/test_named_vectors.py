@@ -10,8 +10,8 @@ import pytest
 
 from raybench.errors import DataError, InputError
 from raybench.formats.hdf5_vectors import VectorRoom, begin_isc_vectors
-from raybench.formats.named_vectors import READERS
 from raybench.formats.names import strings
+from raybench.formats.vector_kinds import NAMED_SUFFIXES, open_named
 
 ROWS, DIMENSION = 10_000, 6
 
@@ -78,7 +78,7 @@ def opened(kind, vectors, names):
     suffix, write = KINDS[kind]
     file = write(vectors, names)
     file.seek(0)
-    return READERS[suffix](file, f"references{suffix}")
+    return open_named(file, f"references{suffix}", suffix)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,17 +94,17 @@ def test_header_names_and_ranges_are_read(kind, made):
         assert np.array_equal(rows, vectors[start:stop])
 
 
-@pytest.mark.parametrize("suffix", READERS)
+@pytest.mark.parametrize("suffix", NAMED_SUFFIXES)
 @pytest.mark.parametrize("data", [b"", b"no such file at all", b"PK\x03\x04 cut short"])
 def test_bytes_of_another_kind_are_refused(suffix, data):
     with pytest.raises(DataError, match=rf"^x\{suffix}: no .* file, or cut short"):
-        READERS[suffix](io.BytesIO(data), f"x{suffix}")
+        open_named(io.BytesIO(data), f"x{suffix}", suffix)
 
 
 def lines_of(suffix, file):
     file.seek(0)
     with pytest.raises(InputError) as raised:
-        READERS[suffix](file, f"x{suffix}")
+        open_named(file, f"x{suffix}", suffix)
     return raised.value.lines()
 
 
@@ -157,6 +157,16 @@ def test_wrong_types_in_parquet_are_named_together():
     ]
 
 
+def test_descriptors_count_as_vectors_where_neither_alias_is_there():
+    rows, names = np.ones((1, 2), np.float32), np.array(["a"])
+    alone, beside = (
+        written_npz(descriptors=rows, names=names),
+        written_npz(descriptors=0 * rows, vectors=rows, names=names),
+    )
+    for file in (alone, beside):
+        assert open_named(file, "x.npz", ".npz").rows(0, 1).tolist() == [[1, 1]]
+
+
 def test_both_aliases_of_a_column_are_one_too_many():
     rows, names = np.zeros((1, 2), np.float32), np.array(["a"])
     assert lines_of(".npz", written_npz(vectors=rows, embeddings=rows, names=names)) == [
@@ -176,7 +186,7 @@ def test_pickled_objects_are_never_read():
 def test_rows_of_different_length_in_parquet_are_named():
     file = written_parquet(vectors=pa.array([[1.0, 2.0], [1.0, 2.0], [3.0], None]), names=pa.array(list("abcd")))
     file.seek(0)
-    reader = READERS[".parquet"](file, "x.parquet")
+    reader = open_named(file, "x.parquet", ".parquet")
     assert reader.dimension == 2
     with pytest.raises(DataError, match=r"x\.parquet: row 2 has dimension 1, row 0 has dimension 2"):
         reader.rows(0, 4)
@@ -186,7 +196,7 @@ def test_a_row_without_name_in_parquet_is_named():
     file = written_parquet(vectors=pa.array([[1.0], [2.0]]), names=pa.array(["a", None]))
     file.seek(0)
     with pytest.raises(DataError, match=r"x\.parquet: 1 rows without a name"):
-        READERS[".parquet"](file, "x.parquet").names()
+        open_named(file, "x.parquet", ".parquet").names()
 
 
 def test_damage_inside_a_compressed_file_is_said():
@@ -195,7 +205,7 @@ def test_damage_inside_a_compressed_file_is_said():
     data = bytearray(file.getvalue())
     data[60_000:60_100] = bytes(100)
     with pytest.raises(DataError, match=r"x\.npz: rows .* can't be read"):
-        READERS[".npz"](io.BytesIO(bytes(data)), "x.npz").rows(0, 5_000)
+        open_named(io.BytesIO(bytes(data)), "x.npz", ".npz").rows(0, 5_000)
 
 
 def test_a_descriptor_file_is_filled_in_any_order_and_read_back(tmp_path, made):
