@@ -23,7 +23,7 @@ COPYDAYS = json.loads((GOLDEN / "copydays" / "expected.json").read_text())
 
 def read(path, normalise):
     problems = ProblemList()
-    source = NamedVectors.scan(path.stem, [str(path)], normalise, problems)
+    source = NamedVectors.scan([str(path)], normalise, problems)
     assert not problems.lines
     place, vectors = source.rows.read(0, len(source))
     ordered = np.empty_like(vectors)
@@ -66,7 +66,7 @@ def disc(request):
     file = "val_groundtruth_matches.csv"
     truth = read_ground_truth((folder / file).read_bytes(), file)
     problems = ProblemList()
-    pairs = TruePairs.of(*truth.places(sets["queries"][0], sets["refs"][0], problems))
+    pairs = TruePairs.of(*truth.indices(sets["queries"][0], sets["refs"][0], problems))
     assert not problems.lines
     return request.param, {name: rows for name, (_, rows) in sets.items()}, pairs
 
@@ -97,7 +97,7 @@ def test_figures_of_predictions_are_the_published_ones():
     predictions = read_predictions((folder / "predictions.csv").read_bytes(), "predictions.csv")
     tables = match_tables(truth, predictions)
     pairs = TruePairs.of(tables.true_query, tables.true_reference)
-    query, reference = tables.queries.places(predictions.query), tables.references.places(predictions.reference)
+    query, reference = tables.queries.indices(predictions.query), tables.references.indices(predictions.reference)
     found = score_pooled(pairs, Predictions(query, reference, predictions.score))
     assert (len(query), len(pairs)) == (expected["n_predictions"], expected["n_gt"])
     assert found.micro_ap == pytest.approx(expected["average_precision"], rel=0, abs=1e-9)

@@ -10,7 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors.flow_opencv import Flow, Image, grey, stretched
+from raybench.descriptors.flow_opencv import Image, grey, stretched
+from raybench.formats.flo import Flow
 
 LONG_SIDE_PX = 192  # at which both images are described
 STEP_PX = 4
@@ -35,7 +36,7 @@ class DenseSift:
         size = image1.shape[:2]
         scale = min(1.0, LONG_SIDE_PX / max(size))
         small = (max(round(size[0] * scale), 4 * CELL_PX), max(round(size[1] * scale), 4 * CELL_PX))
-        rows1, rows2 = described(grey(image1, small)), described(grey(image2, small))
+        rows1, rows2 = sift_grid(grey(image1, small)), sift_grid(grey(image2, small))
         moved = np.zeros((*rows1.shape[:2], 2), np.float32)  # in steps of the grid
         for window, smoothing in PASSES:
             moved = _smoothed(*_matched(rows1, rows2, moved, window), smoothing)
@@ -43,7 +44,7 @@ class DenseSift:
         return stretched(np.asarray(whole, np.float32), size, image2.shape[:2])
 
 
-def described(image: Image) -> NDArray[np.float32]:
+def sift_grid(image: Image) -> NDArray[np.float32]:
     """SIFT rows of norm 1 on a grid, (rows, columns, 128)."""
     plain = cv2.GaussianBlur(image.astype(np.float32), (0, 0), 0.8)
     dx, dy = (cv2.Sobel(plain, cv2.CV_32F, *order, ksize=1) for order in ((1, 0), (0, 1)))
@@ -70,7 +71,7 @@ def _normalised(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 def _matched(
     rows1: NDArray[np.float32], rows2: NDArray[np.float32], around: NDArray[np.float32], window: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """For each place of the first grid the best shift near `around`, and how much better than usual it is."""
+    """For each point of the first grid the best shift near `around`, and how much better than usual it is."""
     height, width = rows1.shape[:2]
     reach = max(1, round(window * max(height, width)))
     y, x = np.mgrid[:height, :width]

@@ -10,8 +10,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.formats.flo import Flow
+
 Image = NDArray[np.uint8]
-Flow = NDArray[np.float32]
 
 
 def grey(image: Image, size: tuple[int, int]) -> Image:

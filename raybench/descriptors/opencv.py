@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors.pixels import resized
+from raybench.descriptors.pixels import resized_patches
 
 # Larger chunks are slower: the blurred canvases of 64 SIFT patches are given back to the system and faulted in
 # again at each call (measured 2,500 patches/s a core with 16, 1,700 with 64).
@@ -63,7 +63,7 @@ class Sift:
 
     def prepare(self, patches: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The patches at 65 px."""
-        return resized(patches, SIFT_SIDE_PX)
+        return resized_patches(patches, SIFT_SIDE_PX)
 
     def describe(self, prepared: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Rows (n, 128)."""
@@ -110,7 +110,7 @@ class Orb:
 
     def prepare(self, patches: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The patches at 31 px, the width of ORB's pattern."""
-        return resized(patches, ORB_SIDE_PX)
+        return resized_patches(patches, ORB_SIDE_PX)
 
     def describe(self, prepared: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Rows (n, 32) of packed bits."""

@@ -21,7 +21,7 @@ FLAT_GREY_LEVELS = 1e-4
 Pixel = TypeVar("Pixel", np.uint8, np.float32)
 
 
-def resized(patches: NDArray[Pixel], side_px: int) -> NDArray[Pixel]:
+def resized_patches(patches: NDArray[Pixel], side_px: int) -> NDArray[Pixel]:
     """Patches (n, side, side) at another side: area average when shrinking, bilinear when enlarging.
 
     One call a patch: a whole strip in one call would round a patch's weights by its place in the strip.
@@ -79,7 +79,7 @@ class Resize:
 
     def prepare(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
         """The patches at 6x6, (n, 6, 6), not rounded to grey levels."""
-        return resized(patches.astype(np.float32), RESIZE_SIDE_PX)
+        return resized_patches(patches.astype(np.float32), RESIZE_SIDE_PX)
 
     def describe(self, prepared: NDArray[np.float32]) -> NDArray[np.float32]:
         """Rows (n, 36) of mean 0 and deviation 1, or of zeros where the patch is constant."""

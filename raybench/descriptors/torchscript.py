@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors.pixels import resized, standardised
+from raybench.descriptors.pixels import resized_patches, standardised
 from raybench.descriptors.torch_models import checked_output, load_torchscript, uploaded
 from raybench.errors import ConfigError, DataError
 
@@ -63,7 +63,7 @@ class TorchScript:
         """The patches at the input size, normalised, (n, 1, side, side)."""
         values = patches.astype(np.float32)
         if self._input_size is not None:
-            values = resized(values, self._input_size)
+            values = resized_patches(values, self._input_size)
         if self._scale is None:
             return standardised(values)[:, np.newaxis]
         divisor, mean, deviation = (np.float32(number) for number in self._scale)

@@ -29,7 +29,7 @@ from raybench.errors import ConfigError, DataError, Problems
 from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.extract.image_sizes import ImageSizes, Sizes, read_sizes
 from raybench.extract.vector_set import VectorSet, vector_arrays
-from raybench.formats.images import decode
+from raybench.formats.images import decode_image
 from raybench.formats.shardfile import Arrays
 from raybench.sources.image_folders import ImageFolder
 
@@ -111,7 +111,7 @@ class DescribeImages:
             some = places[start : start + FILES_AT_ONCE]
             for place, data in zip(some, storage.in_parallel(self.folder.read, some), strict=True):
                 try:
-                    image = decode(data, self.folder.uri(place), self.exif_rotate)
+                    image = decode_image(data, self.folder.uri(place), self.exif_rotate)
                 except DataError:
                     if not self.skip:
                         raise

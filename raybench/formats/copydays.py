@@ -25,9 +25,9 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class CopydaysLayout:
-    """Places, in the set of all names, of each block's images in name order; true pairs as (place, original).
+    """Indices, in the set of all names, of each block's images in name order; true pairs as (index, original).
 
-    An original is meant by its position among the originals, which is its place in the database.
+    An original is meant by its index among the originals, which is its index in the database.
     """
 
     blocks: dict[str, NDArray[np.int64]]  # in the published order
@@ -51,34 +51,34 @@ class CopydaysLayout:
         folders = np.array([path.rpartition("/")[0] for path in paths])
         files = [path.rpartition("/")[2] for path in paths]
         found, number = np.unique(folders, return_inverse=True)
-        places = {str(folder): np.flatnonzero(number == index) for index, folder in enumerate(found)}
-        _note_folders(places, where, problems)
-        if ORIGINAL not in places:
+        members = {str(folder): np.flatnonzero(number == index) for index, folder in enumerate(found)}
+        _note_folders(members, where, problems)
+        if ORIGINAL not in members:
             return None
         pairs = []
         for block in BLOCKS:
-            if block == STRONG and block in places:
-                pairs.append(_by_prefix(places[block], places[ORIGINAL], files, where, problems))
-            elif block in places and len(places[block]) == len(places[ORIGINAL]):
-                pairs.append((places[block], np.arange(len(places[block]))))
+            if block == STRONG and block in members:
+                pairs.append(_by_prefix(members[block], members[ORIGINAL], files, where, problems))
+            elif block in members and len(members[block]) == len(members[ORIGINAL]):
+                pairs.append((members[block], np.arange(len(members[block]))))
         if len(problems.lines) > before:
             return None
         query, original = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        return cls({block: places[block] for block in BLOCKS if block in places}, query, original)
+        return cls({block: members[block] for block in BLOCKS if block in members}, query, original)
 
 
-def _note_folders(places: dict[str, NDArray[np.int64]], where: str, problems: ProblemList) -> None:
-    for folder in sorted(set(places) - set(BLOCKS)):
+def _note_folders(members: dict[str, NDArray[np.int64]], where: str, problems: ProblemList) -> None:
+    for folder in sorted(set(members) - set(BLOCKS)):
         hint = suggestion(folder, BLOCKS) or "; expected original, strong, jpegqual/QUALITY or crops/PERCENT"
         problems.add(f"{where}: unknown block {folder!r}{hint}")
-    if ORIGINAL not in places:
+    if ORIGINAL not in members:
         problems.add(f"{where}: no image in {ORIGINAL}/, which every query is compared with")
         return
-    originals = len(places[ORIGINAL])
+    originals = len(members[ORIGINAL])
     for block in BLOCKS:
-        if block in places and block != STRONG and len(places[block]) != originals:
+        if block in members and block != STRONG and len(members[block]) != originals:
             problems.add(
-                f"{where}: block {block} has {len(places[block]):,} images, {ORIGINAL} has {originals:,}; "
+                f"{where}: block {block} has {len(members[block]):,} images, {ORIGINAL} has {originals:,}; "
                 "they must be as many, since images are paired by position in name order"
             )
 
@@ -86,12 +86,12 @@ def _note_folders(places: dict[str, NDArray[np.int64]], where: str, problems: Pr
 def _by_prefix(
     queries: NDArray[np.int64], originals: NDArray[np.int64], files: Sequence[str], where: str, problems: ProblemList
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every (query place, original) whose files begin alike."""
+    """Every (query, original) whose files begin alike."""
     by_prefix: dict[str, list[int]] = {}
-    for position, place in enumerate(originals.tolist()):
-        by_prefix.setdefault(files[place][:PREFIX], []).append(position)
-    pairs = [(place, position) for place in queries.tolist() for position in by_prefix.get(files[place][:PREFIX], ())]
-    alone = [files[place] for place in queries.tolist() if files[place][:PREFIX] not in by_prefix]
+    for number, index in enumerate(originals.tolist()):
+        by_prefix.setdefault(files[index][:PREFIX], []).append(number)
+    pairs = [(index, number) for index in queries.tolist() for number in by_prefix.get(files[index][:PREFIX], ())]
+    alone = [files[index] for index in queries.tolist() if files[index][:PREFIX] not in by_prefix]
     if alone:
         shown = ", ".join(alone[:SHOWN]) + (" …" if len(alone) > SHOWN else "")
         problems.add(

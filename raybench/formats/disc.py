@@ -40,13 +40,13 @@ class GroundTruth:
     def __len__(self) -> int:
         return len(self.query)
 
-    def places(
+    def indices(
         self, queries: Names, references: Names, problems: ProblemList
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Query and reference of every pair as places in these sets; a name that is in none is noted."""
-        query, reference = queries.places(self.query), references.places(self.reference)
-        for what, places, names in (("query", query, self.query), ("reference", reference, self.reference)):
-            unknown = np.flatnonzero(places < 0)
+        """Query and reference of every pair as indices into these sets; a name that is in none is noted."""
+        query, reference = queries.indices(self.query), references.indices(self.reference)
+        for what, indices, names in (("query", query, self.query), ("reference", reference, self.reference)):
+            unknown = np.flatnonzero(indices < 0)
             lines = [
                 f"{self.name}: line {self.line[row]}: {what} {names[int(row)].as_py()!r} is not among the "
                 f"{what.replace('query', 'querie')}s; mend the file or bring the image"
@@ -72,7 +72,7 @@ class PredictionTable:
 
 @dataclass(frozen=True)
 class MatchedTables:
-    """All names that predictions or true pairs have, and the true pairs as places among them."""
+    """All names that predictions or true pairs have, and the true pairs as indices into them."""
 
     queries: Names
     references: Names
@@ -130,8 +130,8 @@ def match_tables(truth: GroundTruth, predictions: PredictionTable) -> MatchedTab
     return MatchedTables(
         queries,
         references,
-        queries.places(truth.query),
-        references.places(truth.reference),
+        queries.indices(truth.query),
+        references.indices(truth.reference),
     )
 
 

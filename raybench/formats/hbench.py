@@ -239,9 +239,9 @@ def _image_codes(
         numbers = np.array([names.setdefault(name, len(names)) for name in seen], np.int32)
         coded.append(numbers[code] if len(code) else np.zeros(0, np.int32))
     ordered = sorted(names)
-    place = np.zeros(len(names), np.int32)
-    place[[names[name] for name in ordered]] = np.arange(len(names), dtype=np.int32)
-    return tuple(ordered), [place[code] if len(code) else code for code in coded]
+    rank = np.zeros(len(names), np.int32)
+    rank[[names[name] for name in ordered]] = np.arange(len(names), dtype=np.int32)
+    return tuple(ordered), [rank[code] if len(code) else code for code in coded]
 
 
 def _flags(labels: NDArray[np.int8], name: str) -> NDArray[np.bool_]:

@@ -66,7 +66,7 @@ def read_image_pairs(data: bytes, name: str) -> tuple[ImagePair, ...]:
     return tuple(pairs)
 
 
-def read_truth(data: bytes, name: str, pairs: Sequence[ImagePair]) -> dict[ImagePair, NDArray[np.int64]]:
+def read_true_matches(data: bytes, name: str, pairs: Sequence[ImagePair]) -> dict[ImagePair, NDArray[np.int64]]:
     """Where each patch of `im_a` is found in `im_b`; a second line of a block (the other direction) is not needed."""
     truth = {}
     for block in _blocks(data, name, pairs):

@@ -1,6 +1,6 @@
 """The 2016 HPatches (HBench) retrieval files: `.benchmark` (pool, queries), `.labels`, `.results`.
 
-A patch is one number, `patch_code`: the place of its image in the pool, then its index, so codes are in pool order. All
+A patch is one number, `patch_code`: the index of its image in the pool, then its index, so codes are in pool order. All
 names of a file are parsed at once.
 """
 
@@ -38,7 +38,7 @@ def patch_code(image: NDArray[np.int64], patch: NDArray[np.int64]) -> Codes:
 
 
 def image_of(code: Codes) -> NDArray[np.int64]:
-    """The places of images in the pool; NO_PATCH stays itself."""
+    """The indices of images in the pool; NO_PATCH stays itself."""
     return code >> PATCH_BITS
 
 
@@ -118,10 +118,10 @@ def _codes(lines: list[str], pool: Sequence[str], name: str) -> tuple[Codes, NDA
     column = pc.utf8_trim_whitespace(pa.array(",".join(lines).split(","), pa.string())).dictionary_encode()
     parsed = pc.extract_regex(column.dictionary, SIGNATURE)
     images = parsed.field("image").dictionary_encode()
-    place = {image.replace("/", "."): number for number, image in enumerate(pool)}
-    places = np.array([place.get(image, NO_PATCH) for image in images.dictionary.to_pylist()] or [NO_PATCH], np.int64)
+    index = {image.replace("/", "."): number for number, image in enumerate(pool)}
+    indices = np.array([index.get(image, NO_PATCH) for image in images.dictionary.to_pylist()] or [NO_PATCH], np.int64)
     valid = np.asarray(parsed.is_valid())
-    image = np.where(valid, places[np.asarray(images.indices.fill_null(0))], NO_PATCH)
+    image = np.where(valid, indices[np.asarray(images.indices.fill_null(0))], NO_PATCH)
     patch = np.asarray(pc.cast(pc.if_else(parsed.is_valid(), parsed.field("patch"), "0"), pa.int64()))
     which = np.asarray(column.indices)
     bad = np.flatnonzero(image[which] < 0)

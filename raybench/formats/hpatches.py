@@ -22,7 +22,7 @@ PATCH_COLUMNS = ("s", "idx")
 MOST_NUMBER = 5  # images of a level: e1..e5, h1..h5, t1..t5; number 0 is ref
 FIRST_LINE = 2  # of the values: line 1 is the header
 
-Codes = NDArray[np.int32]
+PatchNumbers = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class NumberedPairs:
     """The lines of a `verif_*.csv`; `*_sequence` counts into `sequences`, `*_number` is 0 (ref) to 5."""
 
     sequences: tuple[str, ...]
-    a_sequence: Codes
-    a_number: Codes
-    a_patch: Codes
-    b_sequence: Codes
-    b_number: Codes
-    b_patch: Codes
+    a_sequence: PatchNumbers
+    a_number: PatchNumbers
+    a_patch: PatchNumbers
+    b_sequence: PatchNumbers
+    b_number: PatchNumbers
+    b_patch: PatchNumbers
 
     def __len__(self) -> int:
         return len(self.a_sequence)
@@ -71,8 +71,8 @@ class ReferencePatches:
     """The lines of a `retr_*.csv`: patches of `ref` images; `sequence` counts into `sequences`."""
 
     sequences: tuple[str, ...]
-    sequence: Codes
-    patch: Codes
+    sequence: PatchNumbers
+    patch: PatchNumbers
 
     def __len__(self) -> int:
         return len(self.sequence)
@@ -93,7 +93,7 @@ def read_splits(data: bytes, name: str) -> dict[str, Split]:
     return {key: _split(key, part, name) for key, part in value.items()}
 
 
-def read_pairs(data: bytes, name: str) -> NumberedPairs:
+def read_numbered_pairs(data: bytes, name: str) -> NumberedPairs:
     """`s1,t1,idx1,s2,t2,idx2` a line, below a header."""
     columns = _columns(data, name, PAIR_COLUMNS, sequences=(0, 3))
     sequences, (a, b) = _coded([columns[0], columns[3]])
@@ -175,18 +175,18 @@ def _explain(body: bytes, name: str, names: Sequence[str], sequences: tuple[int,
     raise DataError(f"{name}: does not parse")
 
 
-def _coded(columns: list[pa.ChunkedArray]) -> tuple[tuple[str, ...], list[Codes]]:
+def _coded(columns: list[pa.ChunkedArray]) -> tuple[tuple[str, ...], list[PatchNumbers]]:
     """Sequence names in name order, and each column as numbers into them."""
     whole = [column.unify_dictionaries().combine_chunks() for column in columns]
     names = sorted({name for column in whole for name in column.dictionary.to_pylist()})
-    place = {name: number for number, name in enumerate(names)}
+    index = {name: number for number, name in enumerate(names)}
     coded = []
     for column in whole:
-        numbers = np.array([place[name] for name in column.dictionary.to_pylist()], np.int32)
+        numbers = np.array([index[name] for name in column.dictionary.to_pylist()], np.int32)
         coded.append(numbers[column.indices.to_numpy()])
     return tuple(names), coded
 
 
-def _small(column: pa.ChunkedArray) -> Codes:
-    numbers: Codes = column.to_numpy()
+def _small(column: pa.ChunkedArray) -> PatchNumbers:
+    numbers: PatchNumbers = column.to_numpy()
     return numbers

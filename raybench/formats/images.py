@@ -44,7 +44,7 @@ def open_image(data: bytes) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = limit
 
 
-def decode(data: bytes, name: str, exif_rotate: bool = False) -> NDArray[np.uint8]:
+def decode_image(data: bytes, name: str, exif_rotate: bool = False) -> NDArray[np.uint8]:
     """The first picture in a file as RGB, (height, width, 3); a DataError names a file that is broken or cut short."""
     with _opened(data, name) as image:
         turned = ImageOps.exif_transpose(image) if exif_rotate else image

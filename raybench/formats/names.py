@@ -1,7 +1,7 @@
 """Names of images by the million: Arrow strings, which cost little more than their letters.
 
-`Names` are in name order (by the bytes of their UTF-8), each once; an image's place is its position there, and all that
-is compared or counted later goes by places. What a name is made of is the caller's: see `NORMALISERS`.
+`Names` are in name order (by the bytes of their UTF-8), each once; an image's index is its position there, and all that
+is compared or counted later goes by indices. What a name is made of is the caller's: see `NORMALISERS`.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ def strings(values: Iterable[Any]) -> Strings:
     return array if array.type == pa.string() else array.cast(pa.string())
 
 
-def stem(names: Strings) -> Strings:
+def stems(names: Strings) -> Strings:
     """Names without folders and image suffix, as DISC names its images.
 
-    >>> stem(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG", "R4.jp2"])).to_pylist()
+    >>> stems(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG", "R4.jp2"])).to_pylist()
     ['T000001', 'Q00002', 'R000003', 'R4']
     """
     bare = pc.replace_substring_regex(names, r"^.*/", "")
     return pc.replace_substring_regex(bare, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
 
 
-def path(names: Strings) -> Strings:
+def paths(names: Strings) -> Strings:
     """Names as they are, without a leading `./`.
 
-    >>> path(strings(["./original/200000.jpg"])).to_pylist()
+    >>> paths(strings(["./original/200000.jpg"])).to_pylist()
     ['original/200000.jpg']
     """
     return pc.replace_substring_regex(names, r"^(\./)+", "")
 
 
-NORMALISERS: dict[str, Callable[[Strings], Strings]] = {"stem": stem, "path": path}
+NORMALISERS: dict[str, Callable[[Strings], Strings]] = {"stem": stems, "path": paths}
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Names:
     def __len__(self) -> int:
         return len(self.array)
 
-    def __getitem__(self, place: int) -> str:
-        return str(self.array[int(place)].as_py())
+    def __getitem__(self, index: int) -> str:
+        return str(self.array[int(index)].as_py())
 
     @property
     def digest(self) -> str:
@@ -86,14 +86,14 @@ class Names:
         content = memoryview(letters)[offsets[0] : offsets[1]] if letters is not None else memoryview(b"")
         return digest_of("names", lengths, digest_of_bytes(content))
 
-    def take(self, places: NDArray[np.int64]) -> Strings:
-        """The names at these places, in this order."""
-        return self.array.take(pa.array(places))
+    def take(self, indices: NDArray[np.int64]) -> Strings:
+        """The names at these indices, in this order."""
+        return self.array.take(pa.array(indices))
 
-    def places(self, wanted: Strings) -> NDArray[np.int64]:
-        """The place of each wanted name, -1 where there is none such.
+    def indices(self, wanted: Strings) -> NDArray[np.int64]:
+        """The index of each wanted name, -1 where there is none such.
 
-        >>> Names.of(["b", "a"]).places(strings(["b", "c"])).tolist()
+        >>> Names.of(["b", "a"]).indices(strings(["b", "c"])).tolist()
         [1, -1]
         """
         found = pc.index_in(wanted, value_set=self.array)
@@ -115,5 +115,5 @@ def name_order(names: Strings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def common_names(training: Names, others: Names) -> list[str]:
     """Names that stand in both sets: of training images among queries or references, this is leakage."""
-    there = training.places(others.array) >= 0
+    there = training.indices(others.array) >= 0
     return [str(name) for name in others.array.filter(pa.array(there)).to_pylist()]

@@ -43,7 +43,7 @@ class ImageFolder:
         return cls(root, tuple(entry.name for entry in chosen), digest)
 
     def arranged(self, keys: Sequence[str]) -> ImageFolder:
-        """The same pictures with their places in this order of keys."""
+        """The same pictures in this order of keys."""
         given = tuple(keys)
         return self if given == self.keys else ImageFolder(self.root, given, digest_of("arranged", self.digest, given))
 
@@ -74,20 +74,15 @@ def list_images(root: str, recursive: bool = False) -> list[storage.Entry]:
     return [entry for entry in storage.list_files(root) if _is_image(entry.name, recursive)]
 
 
-def stem(key: str) -> str:
-    """A name without folders and suffix, by which ids and truth are matched: `stem("a/R01.JPG")` is `R01`."""
-    return posixpath.splitext(posixpath.basename(key))[0]
-
-
 def double_stems(keys: Sequence[str]) -> list[str]:
-    """For whoever matches by stem: a line for each stem that several files share.
+    """For benchmarks that match by stem: one line per stem that several files share.
 
     >>> double_stems(["a.jpg", "a.png", "b.jpg"])
     ['a.jpg and a.png have the same name but for folder and suffix']
     """
     named = defaultdict(list)
     for key in keys:
-        named[stem(key)].append(key)
+        named[posixpath.splitext(posixpath.basename(key))[0]].append(key)
     return [
         f"{' and '.join(same)} have the same name but for folder and suffix" for same in named.values() if len(same) > 1
     ]

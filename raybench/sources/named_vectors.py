@@ -1,4 +1,4 @@
-"""Named vectors on disk as a source: names in name order, which are places, and rows that are read by ranges.
+"""Named vectors on disk as a source: names in name order, by which they are indexed, and rows that are read by ranges.
 
 A set may lie in several files, whose rows follow each other. Nothing but names and one number a row is held; vectors go
 by in blocks, once for the digest and the check of their values, and again when a stage reads them.
@@ -31,10 +31,10 @@ SHOWN = 5  # problems of one kind and file that are listed; the rest are counted
 
 @dataclass(frozen=True)
 class VectorRows:
-    """Rows of files one after another with the place of each; what a stage carries."""
+    """Rows of files one after another with the index of each; what a stage carries."""
 
     files: tuple[VectorFile, ...]
-    place: NDArray[np.int32]  # by row
+    index: NDArray[np.int32]  # by row
     digest: str
 
     @property
@@ -42,7 +42,7 @@ class VectorRows:
         return self.files[0].dimension
 
     def __len__(self) -> int:
-        return len(self.place)
+        return len(self.index)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_open"}
@@ -53,13 +53,13 @@ class VectorRows:
         return {}
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Places and vectors of these rows; raises DataError where one is not finite."""
+        """Indices and vectors of these rows; raises DataError where one is not finite."""
         parts = [self._read_file(file, first, last) for file, first, last in self._ranges(start, stop)]
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
         bad = not_finite(rows)
         if len(bad):
             raise DataError(f"{self.where(start + int(bad[0]))}: NaN or infinite value ({len(bad):,} such rows here)")
-        return self.place[start:stop].astype(np.int64), rows
+        return self.index[start:stop].astype(np.int64), rows
 
     def where(self, row: int) -> str:
         """A row in words."""
@@ -84,9 +84,8 @@ class VectorRows:
 
 @dataclass(frozen=True)
 class NamedVectors:
-    """A set of named vectors: what it is (queries, references …), its names in name order, and its rows."""
+    """A set of named vectors: its names in name order, and its rows."""
 
-    what: str
     names: Names
     rows: VectorRows
 
@@ -104,7 +103,6 @@ class NamedVectors:
     @classmethod
     def scan(
         cls,
-        what: str,
         uris: Sequence[str],
         normalise: str,
         problems: ProblemList,
@@ -125,13 +123,13 @@ class NamedVectors:
         files = tuple(file for file, _ in looks)
         together = NORMALISERS[normalise](pa.concat_arrays([found for _, found in looks]))
         order, twice = name_order(together)
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
+        index = np.empty(len(order), np.int32)
+        index[order] = np.arange(len(order), dtype=np.int32)
         digest = digest_of("named-vectors", normalise, part, [file.digest for file in files])
         ordered = Names(together.take(pa.array(order)))
-        source = cls(
-            what, ordered, VectorRows(files, place, digest if names is None else digest_of(digest, ordered.digest))
-        )
+        if names is not None:
+            digest = digest_of(digest, ordered.digest)
+        source = cls(ordered, VectorRows(files, index, digest))
         _note_names(source.rows, together, twice, problems)
         _note_dimensions(files, problems)
         return source if len(problems.lines) == before else None

@@ -45,13 +45,13 @@ class Source(Protocol):
 
 def items_of(source: Source, wanted: Iterable[str], problems: ProblemList) -> dict[str, int]:
     """The items of the wanted keys; a sequence or image that is not there is noted once, with the nearest name."""
-    place = {key: item for item, key in enumerate(source.keys)}
+    items = {key: item for item, key in enumerate(source.keys)}
     sequences = {key.split("/")[0] for key in source.keys}
     found = {}
     for key in wanted:
         sequence = key.split("/")[0]
-        if key in place:
-            found[key] = place[key]
+        if key in items:
+            found[key] = items[key]
         elif sequence not in sequences:
             problems.add(
                 f"{source.root}: no sequence {sequence!r}, which the tasks name{suggestion(sequence, sequences)}"

@@ -2,7 +2,7 @@
 
 `disc_eval` leaves `predictions.pt` with `embeddings`, `split` (0 references, 1 queries, 2 training), `image_num` and
 `instance_id`; `copydays_eval` leaves `copydays.pt`, `distractors.pt` and `codec_train.pt` with `embeddings` and
-`instance_id`, the image's place in its data set. An instance may stand there twice, since distributed samplers fill up
+`instance_id`, the image's index in its data set. An instance may stand there twice, since distributed samplers fill up
 their last round; the first counts. Read with `weights_only`, so that nothing in a file is executed.
 """
 

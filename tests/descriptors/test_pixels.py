@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from raybench.descriptors.pixels import MeanStd, Resize, resized
+from raybench.descriptors.pixels import MeanStd, Resize, resized_patches
 
 
 def noise(count, side=65, seed=0):
@@ -73,4 +73,4 @@ def test_a_row_is_the_same_bytes_in_every_batch(descriptor):
 
 def test_resized_leaves_patches_of_that_side_alone():
     patches = noise(2, side=31)
-    assert resized(patches, 31) is patches
+    assert resized_patches(patches, 31) is patches

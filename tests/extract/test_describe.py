@@ -19,7 +19,7 @@ from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.errors import ConfigError, DataError, Problems
 from raybench.extract.images import DescribeImages, default_shard_size, describe_images, shape_order
-from raybench.formats.images import Preprocess, decode
+from raybench.formats.images import Preprocess, decode_image
 from raybench.sources.image_folders import ImageFolder
 
 SIZES = [(90, 60), (60, 90), (70, 70), (91, 60), (30, 20)]  # the last becomes the shape of the first
@@ -111,7 +111,7 @@ def test_every_image_gets_its_own_row_at_its_place_in_name_order(pictures, inlin
     assert sorted(found) == list(range(23)) and len(vectors) == 23 and skipped == ()
     network = Means()
     for place in range(23):
-        image = decode(folder.read(place), "")
+        image = decode_image(folder.read(place), "")
         expected = network(torch.from_numpy(SMALL.apply(image)[np.newaxis]))[0]
         np.testing.assert_allclose(found[place], expected, atol=1e-6)
 

@@ -21,7 +21,7 @@ def run_in(folder, out=None):
 
 def scan(uri):
     problems = ProblemList()
-    source = NamedVectors.scan("queries", [str(uri)], "stem", problems)
+    source = NamedVectors.scan([str(uri)], "stem", problems)
     assert not problems.lines
     return source
 

@@ -17,7 +17,7 @@ def source(tmp_path):
     names = np.array([f"R{number:06d}" for number in random.permutation(9_000)])
     np.savez_compressed(tmp_path / "refs.npz", names=names, vectors=random.normal(size=(9_000, 3)).astype(np.float32))
     problems = ProblemList()
-    found = NamedVectors.scan("references", [str(tmp_path / "refs.npz")], "stem", problems)
+    found = NamedVectors.scan([str(tmp_path / "refs.npz")], "stem", problems)
     assert not problems.lines
     return found
 

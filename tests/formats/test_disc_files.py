@@ -76,7 +76,7 @@ def test_bytes_that_are_no_text_leave_nothing_on_the_screen(capfd):
 def test_a_ground_truth_that_names_unknown_images_is_said_once_a_line():
     truth = read_ground_truth(b"Q1,R1\nQ2,R9\nQ7,R2\n", "truth.csv")
     problems = ProblemList()
-    query, reference = truth.places(Names.of(["Q2", "Q1"]), Names.of(["R1", "R2"]), problems)
+    query, reference = truth.indices(Names.of(["Q2", "Q1"]), Names.of(["R1", "R2"]), problems)
     assert problems.lines == [
         "truth.csv: line 3: query 'Q7' is not among the queries; mend the file or bring the image",
         "truth.csv: line 2: reference 'R9' is not among the references; mend the file or bring the image",
@@ -87,7 +87,7 @@ def test_a_ground_truth_that_names_unknown_images_is_said_once_a_line():
 def test_many_unknown_images_are_counted():
     lines = "".join(f"Q{row},R{row}\n" for row in range(40))
     problems = ProblemList()
-    read_ground_truth(lines.encode(), "truth.csv").places(
+    read_ground_truth(lines.encode(), "truth.csv").indices(
         Names.of(["Q1"]), Names.of([f"R{i}" for i in range(40)]), problems
     )
     assert len(problems.lines) == 11

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybench.errors import DataError
-from raybench.formats.hpatches import read_pairs, read_patches, read_splits
+from raybench.formats.hpatches import read_numbered_pairs, read_patches, read_splits
 
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
@@ -23,7 +23,7 @@ lines = st.lists(
 @given(lines.filter(bool), st.sampled_from(["\n", "\r\n"]))
 def test_pairs_read_back_as_they_were_written(rows, end):
     text = HEADER.replace("\n", end) + "".join(",".join(map(str, row)) + end for row in rows)
-    pairs = read_pairs(text.encode(), "pairs.csv")
+    pairs = read_numbered_pairs(text.encode(), "pairs.csv")
     sequences = np.array(pairs.sequences)
     columns = (pairs.a_sequence, pairs.a_number, pairs.a_patch, pairs.b_sequence, pairs.b_number, pairs.b_patch)
     columns = [sequences[column] if i in (0, 3) else column for i, column in enumerate(columns)]
@@ -39,7 +39,7 @@ def test_the_first_line_of_each_pair_stands_whichever_patch_is_named_first(rows)
         pair = frozenset((row[:3], row[3:]))
         first += [] if pair in seen else [number]
         seen.add(pair)
-    assert read_pairs(text.encode(), "pairs.csv").first_of_each().tolist() == first
+    assert read_numbered_pairs(text.encode(), "pairs.csv").first_of_each().tolist() == first
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_first_line_of_each_pair_stands_whichever_patch_is_named_first(rows)
 )
 def test_a_bad_list_of_pairs_is_named_with_its_line(text, words):
     with pytest.raises(DataError) as caught:
-        read_pairs(text.encode(), "pairs.csv")
+        read_numbered_pairs(text.encode(), "pairs.csv")
     for word in ("pairs.csv", *words):
         assert word in str(caught.value)
 

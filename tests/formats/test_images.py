@@ -13,7 +13,7 @@ from PIL import Image
 from raybench.errors import ConfigError, DataError
 from raybench.formats import images
 from raybench.formats.hbench import read_strip
-from raybench.formats.images import Preprocess, decode, image_size, normalised
+from raybench.formats.images import Preprocess, decode_image, image_size, normalised
 from raybench.formats.tss import read_image
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "preprocess"
@@ -36,7 +36,7 @@ def encoded(kind, picture=None, **options):
 @pytest.mark.parametrize(("file", "mode"), CASES)
 def test_preprocessing_gives_the_published_tensors(file, mode):
     case = EXPECTED["expected"][file]
-    made = Preprocess(EXPECTED["size"], mode).apply(decode((GOLDEN / "data" / file).read_bytes(), file))
+    made = Preprocess(EXPECTED["size"], mode).apply(decode_image((GOLDEN / "data" / file).read_bytes(), file))
     assert made.dtype == np.float32
     assert Preprocess(EXPECTED["size"], mode).shape(case["width"], case["height"]) == made.shape[1:]
     np.testing.assert_allclose(made, np.load(GOLDEN / "expected.npz")[f"{file}|{mode}"], rtol=0, atol=TOLERANCE)
@@ -53,9 +53,9 @@ def test_the_size_is_read_from_the_header(file):
 
 def test_the_exif_turn_is_applied_if_asked_for():
     data = (GOLDEN / "data" / "exif_turned.jpg").read_bytes()
-    lying = decode(data, "x.jpg")
+    lying = decode_image(data, "x.jpg")
     assert (image_size(data, "x.jpg"), lying.shape) == ((60, 44), (44, 60, 3))
-    standing = decode(data, "x.jpg", exif_rotate=True)
+    standing = decode_image(data, "x.jpg", exif_rotate=True)
     assert image_size(data, "x.jpg", exif_rotate=True) == (44, 60)
     np.testing.assert_array_equal(standing, np.rot90(lying, -1))
 
@@ -65,19 +65,19 @@ def test_the_exif_turn_is_applied_if_asked_for():
 def test_a_file_that_is_cut_short_is_an_error_that_names_it(kind, share):
     data = encoded(kind)
     with pytest.raises(DataError, match=r"^dir/cut\.img: "):
-        decode(data[: int(len(data) * share)], "dir/cut.img")
+        decode_image(data[: int(len(data) * share)], "dir/cut.img")
 
 
 def test_a_progressive_jpeg_without_its_last_scan_is_an_error():
     data = encoded("JPEG", progressive=True)
     last = data.rindex(b"\xff\xda")
     with pytest.raises(DataError, match="cut short or damaged"):
-        decode(data[:last], "x.jpg")
+        decode_image(data[:last], "x.jpg")
 
 
 @pytest.mark.parametrize("data", [b"", b"# a note\n", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"])
 def test_what_is_no_image_is_an_error_that_names_it(data):
-    for look in (decode, image_size):
+    for look in (decode_image, image_size):
         with pytest.raises(DataError, match=r"^note\.jpg: "):
             look(data, "note.jpg")
 
@@ -86,7 +86,7 @@ def test_a_large_but_legal_image_is_decoded_without_a_warning(recwarn):
     large = encoded("PNG", np.zeros((9_500, 9_500, 3), np.uint8))  # beyond where Pillow warns
     assert image_size(large[:1000], "map.png") == (9_500, 9_500)
     before = Image.MAX_IMAGE_PIXELS
-    assert decode(large, "map.png").shape == (9_500, 9_500, 3)
+    assert decode_image(large, "map.png").shape == (9_500, 9_500, 3)
     assert not recwarn.list
     assert Image.MAX_IMAGE_PIXELS == before is not None
 
@@ -97,20 +97,20 @@ def test_pillows_limit_holds_for_no_reader_of_ours_and_stays_for_others(monkeypa
     assert read_strip(strip, "ref.png").shape == (3, 30, 30)
     assert read_image(strip, "image1.png").shape == (90, 30, 3)
     with ThreadPoolExecutor(8) as pool:
-        assert {image.shape for image in pool.map(lambda _: decode(strip, "x.png"), range(200))} == {(90, 30, 3)}
+        assert {image.shape for image in pool.map(lambda _: decode_image(strip, "x.png"), range(200))} == {(90, 30, 3)}
     assert Image.MAX_IMAGE_PIXELS == 100
 
 
 def test_more_pixels_than_memory_holds_are_refused_by_the_header(monkeypatch):
     monkeypatch.setattr(images, "MOST_PIXELS", 5_000)
     with pytest.raises(DataError, match=r"bomb\.png: 90 x 60 px, more than 5,000"):
-        decode(encoded("PNG"), "bomb.png")
+        decode_image(encoded("PNG"), "bomb.png")
 
 
 def test_a_palette_with_transparent_entries_is_looked_up_without_a_warning(recwarn):
     stream = io.BytesIO()
     Image.fromarray(scene()).quantize(16).save(stream, "PNG", transparency=bytes([0, 128, 255]))
-    assert decode(stream.getvalue(), "p.png").shape == (60, 90, 3)
+    assert decode_image(stream.getvalue(), "p.png").shape == (60, 90, 3)
     assert not recwarn.list
 
 

@@ -88,7 +88,7 @@ def main(file: str, folder: str) -> None:
     threading.Thread(target=watch, args=(peaks,), daemon=True).start()
     problems = ProblemList()
     marks = [time.perf_counter()]
-    source = NamedVectors.scan("references", [file], "stem", problems)
+    source = NamedVectors.scan([file], "stem", problems)
     problems.check()
     assert source is not None
     marks.append(time.perf_counter())

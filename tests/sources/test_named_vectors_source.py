@@ -29,7 +29,7 @@ def save_hdf5(path, names, vectors):
 
 def scan(*uris, normalise="stem", **options):
     problems = ProblemList()
-    source = NamedVectors.scan("references", [str(uri) for uri in uris], normalise, problems, **options)
+    source = NamedVectors.scan([str(uri) for uri in uris], normalise, problems, **options)
     return source, problems.lines
 
 
@@ -235,7 +235,7 @@ def test_one_broken_file_of_three_sets_is_said_once(tmp_path):
     file.write_text("no tensors\n")
     problems = ProblemList()
     for part in ("queries", "references", "training"):
-        assert NamedVectors.scan(part, [str(file)], "stem", problems, part=part) is None
+        assert NamedVectors.scan([str(file)], "stem", problems, part=part) is None
     assert [line.partition(" (")[0] for line in problems.lines] == [
         f"{file}: no file of tensors, or it holds more than those"
     ]

@@ -117,8 +117,8 @@ def _pictures(job: Job[Any], role: str, problems: ProblemList) -> ImageSet | Non
 
 def true_pairs(truth: disc.GroundTruth, queries: Names, references: Names, problems: ProblemList) -> TruePairs:
     """The pairs by places; names of the truth that no image has are noted."""
-    pairs = TruePairs.of(*truth.places(queries, references, problems))
-    unknown = np.flatnonzero(queries.places(truth.unmatched) < 0)
+    pairs = TruePairs.of(*truth.indices(queries, references, problems))
+    unknown = np.flatnonzero(queries.indices(truth.unmatched) < 0)
     if len(unknown):
         name = truth.unmatched[int(unknown[0])].as_py()
         problems.add(

@@ -85,7 +85,7 @@ class ReadPredictions:
         return disc.read_predictions(storage.read(self.uri), self.uri, self.most)
 
     def compute(self, payload: disc.PredictionTable) -> Arrays:
-        query, reference = self.queries.places(payload.query), self.references.places(payload.reference)
+        query, reference = self.queries.indices(payload.query), self.references.indices(payload.reference)
         return {"query": query, "reference": reference, "score": payload.score}
 
     def keys(self, shard: Shard) -> str:

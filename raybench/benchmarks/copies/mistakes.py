@@ -21,7 +21,7 @@ from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import FILE_BYTES, Mapped
 from raybench.errors import DataError
-from raybench.formats.images import decode
+from raybench.formats.images import decode_image
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.micro_ap import Predictions, TruePairs
 from raybench.metrics.partials import NO_REFERENCE, TopK
@@ -158,7 +158,7 @@ def sheet_of(cases: Sequence[Sequence[Shown]]) -> Arrays:
 
 def _image(images: ImageSet, place: int) -> Any:
     try:
-        return decode(images.picture(place), images.names[place])
+        return decode_image(images.picture(place), images.names[place])
     except DataError:
         return None
 

@@ -204,7 +204,7 @@ def vectors_on_disk(
     what: str, uris: Sequence[str], problems: ProblemList, named_by: str = "stem", **more: Any
 ) -> ImageSet | None:
     """Vectors in these files; None if there are none, or if something is wrong with them, which is noted."""
-    source = NamedVectors.scan(what, uris, named_by, problems, **more) if uris else None
+    source = NamedVectors.scan(uris, named_by, problems, **more) if uris else None
     return None if source is None else ImageSet(what, source.names, source)
 
 

@@ -67,7 +67,7 @@ def read_task_files(job: Job[HBenchOptions], problems: ProblemList) -> TaskFiles
     pairs, seen = read_files(folder, [f"{task}.benchmark" for task in tasks], files.read_image_pairs, problems)
     label_files = [f"{task}.labels" for task in pairs if f"{task}.labels" in entries]
     labels, seen_labels = read_files(
-        folder, label_files, lambda data, uri: files.read_truth(data, uri, pairs[_stem(uri)]), problems
+        folder, label_files, lambda data, uri: files.read_true_matches(data, uri, pairs[_stem(uri)]), problems
     )
     for name in label_files:
         if name not in seen_labels:

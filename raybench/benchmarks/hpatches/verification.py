@@ -114,7 +114,7 @@ def prepare(job: Job[Options]) -> Plan:
     with problems.noting():
         folder = hpatches.read_folder(job, FILES, problems)
         names = [pattern.format(split.name) for split in folder.splits for pattern in FILES]
-        lists, seen = read_files(folder.uri, names, files.read_pairs, problems)
+        lists, seen = read_files(folder.uri, names, files.read_numbered_pairs, problems)
     with problems.noting():
         patches = hpatches.open_patches(job, folder.splits if folder else (), _needed(lists), problems)
     if folder and patches:

@@ -203,13 +203,13 @@ def test_one_extraction_serves_all_three_benchmarks(raybench, tmp_path):
 
 
 def test_the_published_files_parse_where_they_are(raybench, tmp_path):
-    from raybench.formats.hbench_matching import read_image_pairs, read_truth
+    from raybench.formats.hbench_matching import read_image_pairs, read_true_matches
 
     real = Path(__file__).parents[4] / "shared/data/hbench/matching"
     if not real.is_dir():
         pytest.skip(f"{real} is not here")
     pairs = read_image_pairs((real / "train_example.benchmark").read_bytes(), "train_example.benchmark")
-    truth = read_truth((real / "train_example.labels").read_bytes(), "train_example.labels", pairs)
+    truth = read_true_matches((real / "train_example.labels").read_bytes(), "train_example.labels", pairs)
     assert len(pairs) == len(truth) == 25
     assert all(np.array_equal(labels, np.arange(len(labels))) for labels in truth.values())
     assert len(read_image_pairs((real / "train_easy_illum.benchmark").read_bytes(), "train_easy_illum")) == 185

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raybench.benchmarks.tss.methods import FLOW_METHODS, flows_of, resolve_flow
-from raybench.descriptors.dense_sift import DenseSift, described
+from raybench.descriptors.dense_sift import DenseSift, sift_grid
 from raybench.descriptors.flow_opencv import Dis, Farneback, Zero, stretched
 
 
@@ -58,10 +58,10 @@ def test_even_tiny_images_get_a_flow(side):
 
 def test_dense_sift_rows_have_norm_one_and_do_not_see_contrast(photo):
     grey = photo[:, :, 0]
-    rows = described(grey)
+    rows = sift_grid(grey)
     assert rows.shape == (60, 80, 128)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=2), 1, atol=1e-3)
-    likeness = np.einsum("ijk,ijk->ij", described((grey // 2 + 40).astype(np.uint8)), rows)
+    likeness = np.einsum("ijk,ijk->ij", sift_grid((grey // 2 + 40).astype(np.uint8)), rows)
     assert np.median(likeness) > 0.99 and np.percentile(likeness, 5) > 0.95
 
 
