@@ -37,8 +37,7 @@ HOMES = {
         for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
     }
     | {"sources/sscd_features.py", "search/proposers.py"},
-    "cv2": {f"descriptors/{name}.py" for name in ("__init__", "opencv", "pixels", "torchscript")}
-    | {"benchmarks/tss/methods.py", "descriptors/flow_opencv.py", "descriptors/dense_sift.py"}
+    "cv2": {f"descriptors/{name}.py" for name in ("libraries", "opencv", "pixels", "flow_opencv", "dense_sift")}
     | {"demo/hpatches.py", "demo/tss.py", "formats/png.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},
     "pdqhash": {"descriptors/pdq.py"},

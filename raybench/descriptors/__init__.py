@@ -6,7 +6,6 @@ it returns must not depend on which other patches stand in the batch, beyond flo
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,13 +44,4 @@ class Descriptor(Protocol):
 
 def resolve(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
     """Check a `--descriptor` of patches and its arguments; unknown names get the list and the nearest one."""
-    return resolve_in(Family(DESCRIPTORS, MODEL_FILES, ("prepare", "describe"), _libraries), spec, arguments)
-
-
-def _libraries(target: str) -> str:
-    if not target.startswith("raybench.descriptors."):
-        return ""
-    import cv2
-
-    torch = f", torch {version('torch')}" if target in MODEL_FILES.values() else ""
-    return f"opencv {cv2.__version__}{torch}"
+    return resolve_in(Family(DESCRIPTORS, MODEL_FILES, ("prepare", "describe")), spec, arguments)

@@ -7,7 +7,6 @@ on the device. A row must not depend on the other pictures of its batch, beyond 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,13 +26,6 @@ IMAGE_MODEL_FILES = {
     "torchscript": "raybench.descriptors.image_networks:ImageTorchScript",
     "sscd": "raybench.descriptors.sscd:Sscd",
     "onnx": "raybench.descriptors.onnx_images:OnnxImages",
-}
-LIBRARIES = {  # by module: the package whose version may change figures, and the extra that brings it
-    "raybench.descriptors.image_networks": ("torch", ""),
-    "raybench.descriptors.sscd": ("torch", ""),
-    "raybench.descriptors.onnx_images": ("onnxruntime", "onnx"),
-    "raybench.descriptors.pdq": ("pdqhash", "pdq"),
-    "raybench.descriptors.thumbnail": ("pillow", ""),
 }
 
 
@@ -100,7 +92,7 @@ class Preprocessed:
 
 def resolve_images(spec: str, arguments: dict[str, Any], preprocess: Preprocess, dtype: str = "float32") -> ImageSpec:
     """Check a `--descriptor` of images; a model file is opened once, so that a wrong one is found at once."""
-    family = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",), _libraries)
+    family = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",))
     is_model = is_model_file(family, spec)
     if is_model:
         own = {"size": preprocess.size, "mode": preprocess.mode, "dtype": dtype}
@@ -117,13 +109,3 @@ def resolve_images(spec: str, arguments: dict[str, Any], preprocess: Preprocess,
         opened: Any = resolved.open()
         opened.check()
     return resolved
-
-
-def _libraries(target: str) -> str:
-    package, extra = LIBRARIES.get(target.partition(":")[0], ("", ""))
-    if not package:
-        return ""
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        raise ConfigError(f"--descriptor: needs the package {package}: pip install 'raybench[{extra}]'") from None

@@ -5,15 +5,14 @@ from __future__ import annotations
 import zipfile
 
 from raybench import storage
+from raybench.descriptors.image_descriptors import IMAGE_MODEL_FILES
 from raybench.errors import DataError
-
-KINDS = ("torchscript", "sscd", "onnx")
 
 
 def kind_of_model(given: str) -> tuple[str, str]:
     """Kind and URI of a model: what `KIND:URI` says, else what the file looks like (weights: `sscd`)."""
     named, _, rest = given.partition(":")
-    if named in KINDS and rest:
+    if named in IMAGE_MODEL_FILES and rest:
         return named, rest
     if given.lower().endswith(".onnx"):
         return "onnx", given

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors.pixels import resized_patches
+from raybench.descriptors.pixels import Pixel, resized_patches
 
 # Larger chunks are slower: the blurred canvases of 64 SIFT patches are given back to the system and faulted in
 # again at each call (measured 2,500 patches/s a core with 16, 1,700 with 64).
@@ -42,15 +42,22 @@ def _centres(count: int, outer_px: int, size_px: float) -> list[cv2.KeyPoint]:
     return [cv2.KeyPoint(half, index * outer_px + half, size_px, angle=0.0, class_id=index) for index in range(count)]
 
 
-def _described(feature: cv2.Feature2D, canvas: NDArray[np.uint8], keypoints: list[cv2.KeyPoint]) -> NDArray[np.generic]:
-    """One row a keypoint, in the keypoints' order, or an error: OpenCV is free to drop and reorder them."""
-    kept, rows = feature.compute(canvas, keypoints)
-    if [keypoint.class_id for keypoint in kept] != list(range(len(keypoints))):
-        raise RuntimeError(
-            f"OpenCV {cv2.__version__} {feature.getDefaultName()}: expected the descriptors of {len(keypoints)} "
-            f"patches in order, got {len(kept)}, dropped or reordered; try another version of OpenCV"
-        )
-    return np.asarray(rows)
+def _described(
+    feature: cv2.Feature2D, patches: NDArray[np.uint8], margin_px: int, size_px: float, rows: NDArray[Pixel]
+) -> NDArray[Pixel]:
+    """One row per patch, written into `rows`; an error if OpenCV drops or reorders keypoints, as it is free to."""
+    cv2.setNumThreads(1)  # the engine runs one process per core
+    for start in range(0, len(patches), CHUNK):
+        canvas = _canvas(patches[start : start + CHUNK], margin_px)
+        keypoints = _centres(len(canvas) // canvas.shape[1], canvas.shape[1], size_px)
+        kept, found = feature.compute(canvas, keypoints)
+        if [keypoint.class_id for keypoint in kept] != list(range(len(keypoints))):
+            raise RuntimeError(
+                f"OpenCV {cv2.__version__} {feature.getDefaultName()}: expected the descriptors of {len(keypoints)} "
+                f"patches in order, got {len(kept)}, dropped or reordered; try another version of OpenCV"
+            )
+        rows[start : start + CHUNK] = found
+    return rows
 
 
 class Sift:
@@ -67,15 +74,8 @@ class Sift:
 
     def describe(self, prepared: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Rows (n, 128)."""
-        cv2.setNumThreads(1)  # the engine runs one process a core
-        feature = cv2.SIFT.create()
-        result = np.empty((len(prepared), 128), np.float32)
-        for start in range(0, len(prepared), CHUNK):
-            chunk = prepared[start : start + CHUNK]
-            canvas = _canvas(chunk, SIFT_MARGIN_PX)
-            keypoints = _centres(len(chunk), canvas.shape[1], SIFT_SIZE_PX)
-            result[start : start + CHUNK] = _described(feature, canvas, keypoints)
-        return result
+        rows = np.empty((len(prepared), 128), np.float32)
+        return _described(cv2.SIFT.create(), prepared, SIFT_MARGIN_PX, SIFT_SIZE_PX, rows)
 
 
 class RootSift:
@@ -114,13 +114,7 @@ class Orb:
 
     def describe(self, prepared: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Rows (n, 32) of packed bits."""
-        cv2.setNumThreads(1)  # the engine runs one process a core
         # One level, so that no keypoint is sorted by level; no edge, so that none is dropped at a border.
         feature = cv2.ORB.create(nlevels=1, edgeThreshold=0, patchSize=ORB_SIDE_PX)
-        result = np.empty((len(prepared), 32), np.uint8)
-        for start in range(0, len(prepared), CHUNK):
-            chunk = prepared[start : start + CHUNK]
-            canvas = _canvas(chunk, ORB_MARGIN_PX)
-            keypoints = _centres(len(chunk), canvas.shape[1], float(ORB_SIDE_PX))
-            result[start : start + CHUNK] = _described(feature, canvas, keypoints)
-        return result
+        rows = np.empty((len(prepared), 32), np.uint8)
+        return _described(feature, prepared, ORB_MARGIN_PX, float(ORB_SIDE_PX), rows)

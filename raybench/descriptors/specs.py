@@ -11,12 +11,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from raybench import storage
+from raybench.descriptors.libraries import libraries_of
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import ConfigError, DataError, suggestion
 
@@ -28,7 +29,6 @@ class Family:
     built_in: Mapping[str, str]
     model_files: Mapping[str, str]
     methods: tuple[str, ...]
-    libraries: Callable[[str], str]  # of a target: versions of the libraries that may change its figures
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _spec(family: Family, spec: str, target: str, identity: str, arguments: dict
     name = Path(str(arguments["path"])).stem if "path" in arguments else own if isinstance(own, str) else kind.__name__
     if not re.fullmatch(r"[\w.+-]+", name) or name.startswith("."):
         raise ConfigError(f"--descriptor {spec}: its name {name!r} names folders; use letters, digits and _ . + - only")
-    version, libraries = getattr(kind, "version", 1), family.libraries(target)
+    version = getattr(kind, "version", 1)
     return DescriptorSpec(
         spec=spec,
         target=target,
@@ -115,7 +115,7 @@ def _spec(family: Family, spec: str, target: str, identity: str, arguments: dict
         name=name,
         distance=str(getattr(kind, "distance", "L2")),
         uses_gpu=bool(getattr(kind, "uses_gpu", True)),
-        digest=digest_of("descriptor", identity, version, _plain(arguments), libraries),
+        digest=digest_of("descriptor", identity, version, _plain(arguments), libraries_of(target)),
         folder=os.getcwd(),  # noqa: PTH109
     )
 

@@ -2,7 +2,7 @@ import cv2
 import numpy as np
 import pytest
 
-from raybench.descriptors.opencv import CHUNK, Orb, RootSift, Sift, _centres, _described
+from raybench.descriptors.opencv import CHUNK, Orb, RootSift, Sift, _described
 
 ALL = [Sift(), RootSift(), Orb()]
 
@@ -103,7 +103,6 @@ def test_orb_is_compared_by_hamming_distance():
 
 
 def test_a_dropped_keypoint_is_an_error_that_says_so():
-    canvas = textured(1)[0]
     dropping = cv2.ORB.create(nlevels=1, edgeThreshold=60)
     with pytest.raises(RuntimeError, match="descriptors of 1 patches in order, got 0"):
-        _described(dropping, canvas, _centres(1, 65, 31.0))
+        _described(dropping, textured(1), 0, 31.0, np.empty((1, 32), np.uint8))

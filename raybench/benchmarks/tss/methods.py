@@ -37,15 +37,7 @@ class FlowMethod(Protocol):
 
 def resolve_flow(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
     """Check a `--descriptor` that names a flow method."""
-    return resolve_in(Family(FLOW_METHODS, {}, ("flow",), _libraries), spec, arguments)
-
-
-def _libraries(target: str) -> str:
-    if not target.startswith("raybench.descriptors."):
-        return ""
-    import cv2
-
-    return f"opencv {cv2.__version__}"
+    return resolve_in(Family(FLOW_METHODS, {}, ("flow",)), spec, arguments)
 
 
 def flows_of(method: Any, pairs: Sequence[ImagePair], batch_size: int) -> list[NDArray[Any]]:
