@@ -32,7 +32,7 @@ class DenseSift:
 
     def flow(self, image1: Image, image2: Image) -> Flow:
         """Flow of the first image's size."""
-        cv2.setNumThreads(1)  # the engine runs one process a core
+        cv2.setNumThreads(1)  # the engine runs one process per core
         size = image1.shape[:2]
         scale = min(1.0, LONG_SIDE_PX / max(size))
         small = (max(round(size[0] * scale), 4 * CELL_PX), max(round(size[1] * scale), 4 * CELL_PX))

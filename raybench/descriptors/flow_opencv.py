@@ -39,7 +39,7 @@ def stretched(flow: Flow, size1: tuple[int, int], size2: tuple[int, int]) -> Flo
 
 
 class Zero:
-    """Every pixel stays where it is: what a figure is worth above nothing."""
+    """Every pixel stays where it is: the figure that a method must beat."""
 
     name = "zero"
     version = 1
@@ -59,7 +59,7 @@ class Dis:
 
     def flow(self, image1: Image, image2: Image) -> Flow:
         """Flow of the first image's size."""
-        cv2.setNumThreads(1)  # the engine runs one process a core
+        cv2.setNumThreads(1)  # the engine runs one process per core
         size = image1.shape[:2]
         method = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
         # None starts from nothing; zeros would be taken for a first guess, and its types do not know that.
@@ -76,7 +76,7 @@ class Farneback:
 
     def flow(self, image1: Image, image2: Image) -> Flow:
         """Flow of the first image's size."""
-        cv2.setNumThreads(1)  # the engine runs one process a core
+        cv2.setNumThreads(1)  # the engine runs one process per core
         size = image1.shape[:2]
         start = np.zeros((*size, 2), np.float32)
         found = cv2.calcOpticalFlowFarneback(grey(image1, size), grey(image2, size), start, 0.5, 5, 21, 5, 7, 1.5, 0)

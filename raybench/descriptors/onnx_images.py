@@ -1,6 +1,6 @@
-"""An ONNX file as an image descriptor, by onnxruntime: float32 (n, 3, h, w) in, one row a picture out.
+"""An ONNX file as an image descriptor, by onnxruntime: float32 (n, 3, h, w) in, one row per picture out.
 
-The batch may be fixed in the file (often 1): then pictures go in so many at a time. A fixed height and width must be
+The batch may be fixed in the file (often 1): then that many pictures go in at a time. A fixed height and width must be
 what the preprocessing makes of every picture.
 """
 
@@ -76,7 +76,7 @@ class OnnxImages:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # the engine runs one process a core
+        options.intra_op_num_threads = 1  # the engine runs one process per core
         options.log_severity_level = 3
         there = onnxruntime.get_available_providers()
         wanted = ["CUDAExecutionProvider"] if device != "cpu" else []

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raybench.descriptors.pixels import Pixel, resized_patches
 
 # Larger chunks are slower: the blurred canvases of 64 SIFT patches are given back to the system and faulted in
-# again at each call (measured 2,500 patches/s a core with 16, 1,700 with 64).
+# again at each call (measured 2,500 patches per second and core with 16, 1,700 with 64).
 CHUNK = 16
 
 SIFT_SIDE_PX = 65
@@ -37,7 +37,7 @@ def _canvas(patches: NDArray[np.uint8], margin_px: int) -> NDArray[np.uint8]:
 
 
 def _centres(count: int, outer_px: int, size_px: float) -> list[cv2.KeyPoint]:
-    """One upright keypoint a patch; its `class_id` is the patch's index."""
+    """One upright keypoint per patch; its `class_id` is the patch's index."""
     half = (outer_px - 1) / 2
     return [cv2.KeyPoint(half, index * outer_px + half, size_px, angle=0.0, class_id=index) for index in range(count)]
 

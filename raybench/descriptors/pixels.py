@@ -24,7 +24,7 @@ Pixel = TypeVar("Pixel", np.uint8, np.float32)
 def resized_patches(patches: NDArray[Pixel], side_px: int) -> NDArray[Pixel]:
     """Patches (n, side, side) at another side: area average when shrinking, bilinear when enlarging.
 
-    One call a patch: a whole strip in one call would round a patch's weights by its place in the strip.
+    One call per patch: in one call for a whole strip, a patch's weights would be rounded by its position in the strip.
     """
     if patches.shape[1:] == (side_px, side_px):
         return patches
@@ -47,7 +47,7 @@ def standardised(patches: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class MeanStd:
-    """Mean and standard deviation of the patch: what a descriptor must beat to have seen anything."""
+    """Mean and standard deviation of the patch: the least that a descriptor must beat."""
 
     name = "meanstd"
     distance = "L2"

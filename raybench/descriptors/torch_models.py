@@ -21,7 +21,7 @@ def exact_torch() -> None:
     """Settings under which a row is the same on every worker: no TF32, no search for the fastest kernel, one thread.
 
     Else the last bits, and with TF32 the last ten, depend on the GPU's model and on what ran before. One thread, since
-    the engine runs one process a core, and sums that threads share are rounded by their number.
+    the engine runs one process per core, and sums that threads share are rounded by their number.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""A TorchScript file as a patch descriptor: grey patches in, one row a patch out.
+"""A TorchScript file as a patch descriptor: grey patches in, one row per patch out.
 
 The file must hold a module that maps float32 (n, 1, side, side) to (n, dim). Where it came from, how it was
 trained and what its digest is are not known here. torch is imported on first use, since that takes seconds.

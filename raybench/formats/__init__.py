@@ -1,1 +1,1 @@
-"""Bytes to values and back, one module a published format. No paths, no Ray."""
+"""Bytes to values and back, one module per published format. No paths, no Ray."""

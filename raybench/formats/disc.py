@@ -1,6 +1,6 @@
 """The tables of DISC2021, as the ISC 2021 tools read and write them: ground truth and predictions.
 
-Ground truth is a line `query,reference` each, with an empty reference for a query without match; predictions are
+Ground truth is one pair `query,reference` per line, with an empty reference for a query without match; predictions are
 `query,reference,score`. A first line with the columns' names is optional. All problems of a file are raised together.
 """
 
@@ -188,7 +188,7 @@ def _columns(data: bytes, name: str, width: int, problems: ProblemList) -> tuple
 
 
 def _check_text(data: bytes, name: str) -> None:
-    """Before Arrow sees the bytes: what it says of others goes to the screen, where nobody can catch it."""
+    """Refuse bytes that are no UTF-8 before Arrow sees them: its own complaint goes straight to the screen."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(data), DECODED_BYTES):

@@ -21,7 +21,7 @@ Flow = NDArray[np.float32]
 
 MAGIC = b"PIEH"  # the float32 202021.25
 FLO_HEADER_BYTES = 12
-MOST_PX = 99_999  # a side; more is a broken header, as in the published reader
+MOST_PX = 99_999  # per side; more is a broken header, as in the published reader
 UNKNOWN = np.float32(1e10)
 NPY_HEADER_BYTES = 256  # numpy pads its header to a multiple of 64; ours fits easily
 KITTI_ZERO, KITTI_SCALE = 2**15, 64.0

@@ -74,7 +74,7 @@ def read_strip(data: bytes, name: str) -> NDArray[np.uint8]:
 
 
 def read_descriptors(data: bytes, name: str) -> NDArray[np.float64]:
-    """A CSV of descriptors, one a line, (n, dim); the delimiter is found from the first line."""
+    """A CSV of descriptors, one per line, (n, dim); the delimiter is found from the first line."""
     if not data.strip():
         raise DataError(f"{name}: empty; expected one descriptor a line")
     delimiter = _delimiter(data)
@@ -87,7 +87,7 @@ def read_descriptors(data: bytes, name: str) -> NDArray[np.float64]:
 
 
 def descriptors_shape(data: bytes, name: str) -> tuple[int, int]:
-    """Lines and values a line of a CSV of descriptors, by counting alone; a file that can't be right is an error."""
+    """Lines of a CSV of descriptors and values per line, by counting alone; a file that can't be right is an error."""
     text = data.rstrip()
     if not text:
         raise DataError(f"{name}: empty; expected one descriptor a line")
@@ -115,7 +115,7 @@ def read_list_names(data: bytes, name: str) -> tuple[str, ...]:
 
 
 def read_pairs(data: bytes, name: str) -> PatchPairs:
-    """`patch_a,patch_b[,label]` a line; a patch is `SEQ.IM.K`."""
+    """`patch_a,patch_b[,label]` per line; a patch is `SEQ.IM.K`."""
     labelled = _first_line(data).count(b",") == 2
     if not data.strip():
         nothing = np.zeros(0, np.int32)
@@ -135,7 +135,7 @@ def read_pairs(data: bytes, name: str) -> PatchPairs:
 
 
 def read_labels(data: bytes, name: str) -> NDArray[np.bool_]:
-    """0 or 1 a line, for all pairs of a task."""
+    """0 or 1 per line, for all pairs of a task."""
     columns = _columns(data, ",", {"label": pa.int8()})
     if columns is None:
         _explain(
@@ -146,7 +146,7 @@ def read_labels(data: bytes, name: str) -> NDArray[np.bool_]:
 
 
 def read_distances(data: bytes, name: str, allow_nan: bool = False) -> Distances:
-    """`distance[,label]` a line; NaN stands for a pair that was left out, and is an error unless allowed."""
+    """`distance[,label]` per line; NaN stands for a pair that was left out, and is an error unless allowed."""
     labelled = b"," in _first_line(data)
     types = {"distance": pa.float64()} | ({"label": pa.int8()} if labelled else {})
     columns = _columns(data, ",", types)
@@ -161,7 +161,7 @@ def read_distances(data: bytes, name: str, allow_nan: bool = False) -> Distances
 
 
 def write_distances(distances: NDArray[np.float64], labels: NDArray[np.bool_] | None) -> bytes:
-    """`distance,label` a line (or the distance alone), every digit that is needed to read the same number back."""
+    """`distance,label` per line (or the distance alone), every digit that is needed to read the same number back."""
     if not len(distances):
         return b""
     if labels is None:

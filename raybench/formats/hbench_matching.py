@@ -1,7 +1,7 @@
 """The 2016 HPatches (HBench) matching files: `.benchmark` (image pairs), `.labels`, `.results`.
 
-`.labels` and `.results` are blocks: a head `im_a,im_b`, then lines of one value a patch of `im_a`. All values of a file
-are parsed at once; only a file that does not parse is walked line by line, to name the line that is wrong.
+`.labels` and `.results` are blocks: a head `im_a,im_b`, then lines of one value per patch of `im_a`. All values of a
+file are parsed at once; only a file that does not parse is walked line by line, to name the line that is wrong.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Block:
 
 
 def read_image_pairs(data: bytes, name: str) -> tuple[ImagePair, ...]:
-    """The pairs of a matching `.benchmark`, `im_a,im_b` a line, in order."""
+    """The pairs of a matching `.benchmark`, `im_a,im_b` per line, in order."""
     pairs: dict[ImagePair, int] = {}
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         images = [IMAGE.fullmatch(value.strip()) for value in line.split(",")]
@@ -105,7 +105,7 @@ def write_matches(matches: Iterable[tuple[ImagePair, PairMatches]]) -> bytes:
 
 
 def _blocks(data: bytes, name: str, pairs: Sequence[ImagePair]) -> list[_Block]:
-    """The blocks of a file, one a pair, in the file's order."""
+    """The blocks of a file, one per pair, in the file's order."""
     known = {pair.head.encode(): pair for pair in pairs}
     lines = data.rstrip().replace(b"\r\n", b"\n").split(b"\n")
     heads = [number for number, line in enumerate(lines) if line.count(b",") == 1 and _head(line) in known]

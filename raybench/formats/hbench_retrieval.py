@@ -53,7 +53,7 @@ def signature(pool: Sequence[str], code: int) -> str:
 
 
 def read_retrieval_task(data: bytes, name: str) -> RetrievalTask:
-    """The pool on line 1, then a query a line."""
+    """The pool on line 1, then one query per line."""
     lines = _lines(data)
     pool = tuple(_image(value.strip(), name) for value in lines[0].split(",")) if lines else ()
     if len(lines) < 2:

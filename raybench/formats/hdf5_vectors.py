@@ -77,7 +77,7 @@ class Hdf5Vectors:
 
 @dataclass(frozen=True)
 class VectorRoom:
-    """A set that goes into a file: under which names its vectors and image names, and how large it is."""
+    """A set that goes into a file: the names of its two arrays, its image names and its dimension."""
 
     vectors: str
     image_names: str

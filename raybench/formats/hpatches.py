@@ -94,7 +94,7 @@ def read_splits(data: bytes, name: str) -> dict[str, Split]:
 
 
 def read_numbered_pairs(data: bytes, name: str) -> NumberedPairs:
-    """`s1,t1,idx1,s2,t2,idx2` a line, below a header."""
+    """`s1,t1,idx1,s2,t2,idx2` per line, below a header."""
     columns = _columns(data, name, PAIR_COLUMNS, sequences=(0, 3))
     sequences, (a, b) = _coded([columns[0], columns[3]])
     numbers = [_small(columns[i]) for i in (1, 2, 4, 5)]
@@ -109,7 +109,7 @@ def read_numbered_pairs(data: bytes, name: str) -> NumberedPairs:
 
 
 def read_patches(data: bytes, name: str) -> ReferencePatches:
-    """`s,idx` a line, below a header."""
+    """`s,idx` per line, below a header."""
     columns = _columns(data, name, PATCH_COLUMNS, sequences=(0,))
     sequences, (sequence,) = _coded([columns[0]])
     return ReferencePatches(sequences, sequence, _small(columns[1]))

@@ -1,7 +1,7 @@
 """Names of images by the million: Arrow strings, which cost little more than their letters.
 
 `Names` are in name order (by the bytes of their UTF-8), each once; an image's index is its position there, and all that
-is compared or counted later goes by indices. What a name is made of is the caller's: see `NORMALISERS`.
+is compared or counted later goes by indices. How a name is made of a file's is up to the caller: see `NORMALISERS`.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ class NpzVectors:
 
     def rows(self, start: int, stop: int) -> NDArray[np.float32]:
         try:
-            if self._header.by_columns:  # a row lies all over such an array: nothing for it but to hold it
+            if self._header.by_columns:  # a row is scattered over such an array, so all of it is held
                 return self._all()[start:stop]
-            return self._lying(start, stop) if self._stored else self._stream.rows(start, stop)
+            return self._stored_rows(start, stop) if self._stored else self._stream.rows(start, stop)
         except BROKEN as error:
             raise DataError(
                 f"{self._name}: rows {start}..{stop - 1} can't be read ({error}); is it cut short?"
@@ -87,8 +87,8 @@ class NpzVectors:
         except BROKEN as error:
             raise DataError(f"{self._name}: {member} is no array ({error})") from None
 
-    def _lying(self, start: int, stop: int) -> NDArray[np.float32]:
-        """Rows of a stored array, from their place in the file."""
+    def _stored_rows(self, start: int, stop: int) -> NDArray[np.float32]:
+        """Rows of a stored array, from where they are in the file."""
         info = self._zip.getinfo(self._vectors)
         self._file.seek(info.header_offset)
         local = self._file.read(LOCAL_HEADER_BYTES)

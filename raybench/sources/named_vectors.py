@@ -1,7 +1,7 @@
 """Named vectors on disk as a source: names in name order, by which they are indexed, and rows that are read by ranges.
 
-A set may lie in several files, whose rows follow each other. Nothing but names and one number a row is held; vectors go
-by in blocks, once for the digest and the check of their values, and again when a stage reads them.
+A set may lie in several files, whose rows follow each other. Only names and one number per row are held in memory.
+Vectors are read in blocks, once for the digest and the check of their values, and again when a stage needs them.
 """
 
 from __future__ import annotations
