@@ -34,6 +34,7 @@ R = TypeVar("R")
 THREADS = 16  # requests under way at once from one process
 PIECE_BYTES = 2**26  # of a large file, fetched at once
 CACHE_BYTES = 32 * 2**30  # of the node-local cache; the least recently used go first
+STAMPS = ("ETag", "etag", "md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified", "created")
 
 
 @dataclass(frozen=True)
@@ -260,20 +261,8 @@ def _walk(folder: Path, prefix: str, above: frozenset[str] = frozenset()) -> Ite
 
 
 def _stamp(info: dict[str, Any]) -> str:
-    for key in (
-        "ETag",
-        "etag",
-        "md5",
-        "Content-MD5",
-        "mtime",
-        "LastModified",
-        "Last-Modified",
-        "last_modified",
-        "created",
-    ):
-        if info.get(key) is not None:
-            return str(info[key])
-    return ""
+    """The first of these that a filesystem tells; nothing if it tells none."""
+    return next((str(info[key]) for key in STAMPS if info.get(key) is not None), "")
 
 
 def _cache_folder() -> Path:

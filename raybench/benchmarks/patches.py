@@ -74,7 +74,7 @@ def features_of(
     """Descriptors of the wanted images, computed or read."""
     if isinstance(source, VectorFiles):
         return extract_features(run, ReadVectors(source, distance, job.skip_bad_input), wanted, job.shard_size)
-    assert descriptor is not None and isinstance(source, Strips)
+    assert descriptor is not None
     device = device_for(job, run, descriptor.uses_gpu)
     stage = Extract(source, descriptor, device, job.batch_size, job.skip_bad_input)
     return extract_features(run, stage, wanted, job.shard_size)

@@ -31,7 +31,7 @@ class ImageNetwork(ABC):
     version = 1
     uses_gpu = True
 
-    def __init__(self, path: str, size: int, mode: str, dtype: str) -> None:
+    def __init__(self, path: str, size: int, mode: str, dtype: str = "float32") -> None:
         if dtype not in DTYPES:
             raise ConfigError(f"--dtype {dtype}: unknown; expected one of {', '.join(DTYPES)}")
         self.name = pathlib.PurePath(path).stem
@@ -88,9 +88,6 @@ class ImageNetwork(ABC):
 
 class ImageTorchScript(ImageNetwork):
     """A TorchScript file that maps float32 (n, 3, h, w) to (n, dim)."""
-
-    def __init__(self, path: str, size: int, mode: str, dtype: str = "float32") -> None:
-        super().__init__(path, size, mode, dtype)
 
     def load(self, device: str) -> torch.nn.Module:
         """The network in the file."""

@@ -68,7 +68,7 @@ class ImageSizes:
 
     def _head(self, item: int, count: int | None) -> bytes | DataError:
         try:
-            return self.folder.read(item) if count is None else self.folder.read_start(item, count)
+            return self.folder.read(item, count)
         except DataError as error:
             return error
 

@@ -10,6 +10,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -128,7 +129,6 @@ def read_pairs(data: bytes, name: str) -> PatchPairs:
         columns = _columns(cleaned.replace(b".", b","), ",", types, dictionary=True)
     if columns is None or any(int(np.min(columns[i])) < 0 for i in (2, 5)) or _nameless(columns):
         _explain(data, name, lambda line: _pair_problem(line, labelled))
-    assert columns is not None
     labels = _flags(np.asarray(columns[6]), name) if labelled else None
     images, codes = _image_codes([(columns[0], columns[1]), (columns[3], columns[4])])
     return PatchPairs(images, codes[0], columns[2].to_numpy(), codes[1], columns[5].to_numpy(), labels)
@@ -141,7 +141,6 @@ def read_labels(data: bytes, name: str) -> NDArray[np.bool_]:
         _explain(
             data, name, lambda line: None if line.strip() in ("0", "1") else f"label {line.strip()!r} is not 0 or 1"
         )
-    assert columns is not None
     return _flags(np.asarray(columns[0]), name)
 
 
@@ -152,7 +151,6 @@ def read_distances(data: bytes, name: str, allow_nan: bool = False) -> Distances
     columns = _columns(data, ",", types)
     if columns is None:
         _explain(data, name, lambda line: _distance_problem(line, labelled))
-    assert columns is not None
     distances = columns[0].to_numpy()
     bad = np.flatnonzero(np.isnan(distances))
     if len(bad) and not allow_nan:
@@ -268,7 +266,7 @@ def _numbers(line: str, number: int, delimiter: str, width: int, name: str) -> l
         raise DataError(f"{name}: line {number}: {error}") from None
 
 
-def _explain(data: bytes, name: str, problem: Callable[[str], str | None]) -> None:
+def _explain(data: bytes, name: str, problem: Callable[[str], str | None]) -> NoReturn:
     for number, line in _lines(data):
         found = "not UTF-8 text" if "\ufffd" in line else problem(line)
         if found:

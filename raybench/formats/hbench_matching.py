@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -115,7 +116,6 @@ def _blocks(data: bytes, name: str, pairs: Sequence[ImagePair]) -> list[_Block]:
     values = _numbers(b"\n".join(line for body in bodies for line in body))
     if values is None:
         _explain(lines, set(heads), pairs, name)
-    assert values is not None
     blocks: dict[ImagePair, _Block] = {}
     at = 0
     for start, body in zip(heads, bodies, strict=True):
@@ -162,7 +162,7 @@ def _numbers(text: bytes) -> NDArray[np.float64] | None:
     return values
 
 
-def _explain(lines: list[bytes], heads: set[int], pairs: Sequence[ImagePair], name: str) -> None:
+def _explain(lines: list[bytes], heads: set[int], pairs: Sequence[ImagePair], name: str) -> NoReturn:
     for number, line in enumerate(lines):
         if number in heads or (_numbers(line) is not None and line.strip()):
             continue

@@ -53,15 +53,8 @@ class ImageFolder:
     def uri(self, item: int) -> str:
         return storage.join(self.root, self.keys[item])
 
-    def read(self, item: int) -> bytes:
-        """One file's content; a DataError if it has gone since it was listed."""
-        return self._there(item, None)
-
-    def read_start(self, item: int, count: int) -> bytes:
-        """One file's first bytes."""
-        return self._there(item, count)
-
-    def _there(self, item: int, count: int | None) -> bytes:
+    def read(self, item: int, count: int | None = None) -> bytes:
+        """One file's content, or its first bytes; a DataError if it has gone since it was listed."""
         uri = self.uri(item)
         try:
             return storage.read(uri) if count is None else storage.read_start(uri, count)

@@ -1,4 +1,7 @@
-"""Patch strips: one image `SEQ/IM.png` per patch image, its square patches stacked from top to bottom."""
+"""Patch strips: one file `SEQ/IM.png` per patch image, its square patches stacked from top to bottom.
+
+Other files of patches have names of the same form, `SEQ/IM` and a suffix: their listing is here, too.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
 from raybench.formats import hbench
-from raybench.sources.patches import list_sequence_files
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,13 @@ class Strips:
 
     def counts(self, items: Iterable[int], problems: ProblemList) -> dict[int, int]:
         """Patches in each of these strips, from their headers alone; what is wrong with one is noted."""
-
-        def count(item: int) -> tuple[int, int] | DataError:
-            try:
-                header = storage.read_start(self.uri(item), hbench.PNG_HEADER_BYTES)
-                return item, hbench.strip_shape(header, self.uri(item))[0]
-            except DataError as error:
-                return error
-
-        return _sorted_out(storage.in_parallel(count, items), problems)
+        chosen = list(items)
+        headers = storage.in_parallel(lambda item: storage.read_start(self.uri(item), hbench.PNG_HEADER_BYTES), chosen)
+        counts = {}
+        for item, header in zip(chosen, headers, strict=True):
+            with problems.noting():
+                counts[item] = hbench.strip_shape(header, self.uri(item))[0]
+        return counts
 
     def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[np.uint8]]]:
         """Each strip's name and patches, (n, side, side)."""
@@ -53,11 +53,16 @@ class Strips:
             yield self.uri(item), hbench.read_strip(storage.read(self.uri(item)), self.uri(item))
 
 
-def _sorted_out(looks: Iterable[tuple[int, int] | DataError], problems: ProblemList) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for look in looks:
-        if isinstance(look, DataError):
-            problems.add(look)
-        else:
-            counts[look[0]] = look[1]
-    return counts
+def list_sequence_files(root: str, suffix: str, what: str) -> list[storage.Entry]:
+    """The files `SEQ/IM` with this suffix in name order; none at all is an error."""
+    entries = [entry for entry in sequence_entries(root) if entry.name.endswith(suffix)]
+    if not entries:
+        reason = "holds none" if storage.exists(root) else "does not exist"
+        raise DataError(f"{root}: {reason}; expected a folder with {what}")
+    return entries
+
+
+def sequence_entries(root: str) -> list[storage.Entry]:
+    """Files `SEQ/IM…` below a folder; hidden ones, which some systems leave about, aside."""
+    parts = [(entry, entry.name.split("/")) for entry in storage.list_files(root)]
+    return [entry for entry, names in parts if len(names) == 2 and not any(name.startswith(".") for name in names)]

@@ -15,8 +15,8 @@ from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import DataError, ProblemList
 from raybench.formats.vector_columns import VectorReader
 from raybench.formats.vector_kinds import NAMED_SUFFIXES, PLAIN_SUFFIXES, open_named, plain_shape, read_plain
-from raybench.sources.patches import list_sequence_files, sequence_entries
 from raybench.sources.sscd_features import SSCD_SUFFIX, SscdFeatures
+from raybench.sources.strips import list_sequence_files, sequence_entries
 
 SET_SUFFIXES = (*NAMED_SUFFIXES, SSCD_SUFFIX)
 
