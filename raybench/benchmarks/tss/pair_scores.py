@@ -64,7 +64,7 @@ class ScorePairs:
     rules: Rules
 
     name = "score-pairs"
-    version = 1
+    version = 2
     on_device = False
 
     @property

@@ -65,27 +65,34 @@ def _resized_flow(flow: Field, old_other: Size, new: Size, new_other: Size) -> F
 
 
 def resized(values: Field, size: Size) -> Field:
-    """Values (height, width, …) at another size; the axis that shrinks most goes first, as in MATLAB."""
+    """Values (height, width, …) at another size; the axis that shrinks most goes first, as in MATLAB.
+
+    Tap by tap, from the first to the last, each product and sum rounded by itself: half-covered mask pixels sum to
+    about 0.5, where they are cut, and a matrix product rounds them differently on every kind of CPU.
+    """
     axes = sorted((0, 1), key=lambda axis: size[axis] / values.shape[axis])
     for axis in axes:
-        weights = _triangle_weights(values.shape[axis], size[axis])
-        values = np.moveaxis(np.tensordot(weights, values, axes=(1, axis)), 0, axis)
+        shape = [1] * values.ndim
+        shape[axis] = size[axis]
+        parts = (values.take(tap, axis) * share.reshape(shape) for tap, share in _taps(values.shape[axis], size[axis]))
+        values = sum(parts, np.zeros(()))
     return values
 
 
-def _triangle_weights(old: int, new: int) -> Field:
-    """The share of each old place in each new one, (new, old): a triangle as wide as the larger of the two pixels."""
+def _taps(old: int, new: int) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    """Tap after tap, the old place in each new one and its share: a triangle as wide as the larger of the two pixels.
+
+    >>> [(tap.tolist(), share.tolist()) for tap, share in _taps(2, 4)][1:3]
+    [([0, 0, 0, 1], [0.25, 0.75, 0.25, 0.75]), ([0, 1, 1, 1], [0.75, 0.25, 0.75, 0.25])]
+    """
     scale = new / old
     reach = max(1.0, 1.0 / scale)
     centre = (np.arange(new) + 0.5) / scale - 0.5
-    taps = np.floor(centre - reach).astype(np.intp)[:, np.newaxis] + np.arange(int(np.ceil(2 * reach)) + 2)
-    share = np.clip(1.0 - np.abs(centre[:, np.newaxis] - taps) / reach, 0.0, None)
-    share /= share.sum(axis=1, keepdims=True)
-    mirrored = np.abs(np.where(taps < 0, -taps - 1, taps)) % (2 * old)  # beyond an edge the image is mirrored
-    mirrored = np.where(mirrored >= old, 2 * old - 1 - mirrored, mirrored)
-    weights = np.zeros((new, old))
-    np.add.at(weights, (np.arange(new)[:, np.newaxis], mirrored), share)
-    return weights
+    places = np.floor(centre - reach).astype(np.intp) + np.arange(int(np.ceil(2 * reach)) + 2)[:, np.newaxis]
+    share = np.clip(1.0 - np.abs(centre - places) / reach, 0.0, None)
+    share /= sum(share)  # from the first tap to the last
+    mirrored = places % (2 * old)  # beyond an edge the image is mirrored
+    return list(zip(np.minimum(mirrored, 2 * old - 1 - mirrored), share, strict=True))
 
 
 def consistent(flow: Field, back: Field) -> NDArray[np.uint8]:

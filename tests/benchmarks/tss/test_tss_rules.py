@@ -138,7 +138,7 @@ def test_the_better_side_is_of_both_masks_together():
 
 @pytest.mark.parametrize(("old", "new"), [(5, 9), (9, 5), (12, 3), (1, 4), (4, 1), (3, 3)])
 def test_the_matlab_resize_keeps_constants_and_made_larger_also_straight_lines(old, new):
-    weights = rules_matlab._triangle_weights(old, new)
+    weights = rules_matlab.resized(np.eye(old), (new, old))
     np.testing.assert_allclose(weights.sum(axis=1), 1)
     if new >= old:
         centres = (np.arange(new) + 0.5) * old / new
@@ -149,7 +149,7 @@ def test_the_matlab_resize_keeps_constants_and_made_larger_also_straight_lines(o
 def test_the_matlab_resize_smooths_when_it_makes_smaller():
     """Halved, a pixel rests on four with the weights of a triangle, 1 3 3 1; at the edge on its mirror image."""
     expected = np.array([[4, 3, 1, 0, 0, 0], [0, 1, 3, 3, 1, 0], [0, 0, 0, 1, 3, 4]]) / 8
-    np.testing.assert_allclose(rules_matlab._triangle_weights(6, 3), expected)
+    np.testing.assert_allclose(rules_matlab.resized(np.eye(6), (3, 6)), expected)
 
 
 def test_the_matlab_warp_is_exact_for_parabolas():
