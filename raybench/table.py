@@ -1,4 +1,4 @@
-"""Table: what a benchmark returns and the only thing a report reads.
+"""Table: what a benchmark returns and the only thing a report reads. A Figure is a column of it that was measured.
 
 Values are kept at full precision; rounding to percent happens in `shown`, on the way to a person.
 """
@@ -10,13 +10,44 @@ import html
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 LATEX_WORDS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
 
 Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is measured: its column, what it is in words (none if another's words say it), and whether it is a share.
+
+    It stands beside the function that computes it. A share is kept as a fraction of one and shown as percent.
+    """
+
+    name: str
+    words: str = ""
+    is_fraction: bool = True
+
+
+def columns_of(figures: Iterable[Figure]) -> tuple[str, ...]:
+    """The columns of figures, in order."""
+    return tuple(figure.name for figure in figures)
+
+
+def fractions_of(figures: Iterable[Figure]) -> frozenset[str]:
+    """The columns that are shown as percent."""
+    return frozenset(figure.name for figure in figures if figure.is_fraction)
+
+
+def note_of(figures: Iterable[Figure], *further: str) -> str:
+    """Figures in words, as the note below their table, with `further` words behind them.
+
+    >>> note_of([Figure("ap", "TREC average precision"), Figure("ap_2nnr")], "mean: of all levels")
+    'ap: TREC average precision; mean: of all levels.'
+    """
+    return "; ".join([*(f"{figure.name}: {figure.words}" for figure in figures if figure.words), *further]) + "."
 
 
 @dataclass(frozen=True)
