@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.demo.photos import load_photos
-from raybench.formats.flo import UNKNOWN, write_flo
+from raybench.formats.flo import UNKNOWN_PX, write_flo
 from raybench.formats.tss import write_png
 
 Places = NDArray[np.float64]  # (…, 2): x, y
@@ -26,7 +26,7 @@ SECOND_SIZES = ((320, 240), (288, 240), (320, 272))  # of second images, in turn
 BLOB = 0.36  # mean radius, of the shorter side
 INVERSE_STEPS = 25
 # Subject and the photo behind its second view; the last pair of each group is mirrored.
-SUBJECTS = (
+TSS_SUBJECTS = (
     ("chelsea", "grass"),
     ("astronaut", "brick"),
     ("coffee", "gravel"),
@@ -48,10 +48,10 @@ def make_tss(folder: pathlib.Path, seed: int = 0) -> None:
     """Write `folder/Dataset/GROUP/PAIR/…` with groups `homography` and `warp`."""
     photos = load_photos()
     for number, (group, make) in enumerate((("homography", _homography), ("warp", _warp))):
-        for index, (subject, behind) in enumerate(SUBJECTS):
+        for index, (subject, behind) in enumerate(TSS_SUBJECTS):
             rng = np.random.default_rng([seed, number, index])
             size = SECOND_SIZES[index % len(SECOND_SIZES)]
-            mirrored = index == len(SUBJECTS) - 1
+            mirrored = index == len(TSS_SUBJECTS) - 1
             transform = make(rng, size, mirrored)
             place = folder / "Dataset" / group / f"{subject}_{behind}"
             _write_pair(place, photos[subject], photos[behind], transform, size, rng)
@@ -79,7 +79,7 @@ def _write_pair(
     masks = (masks[0] & _inside(targets[0], size), masks[1])
     images = (first, _relit(second, rng))
     for side, (image, mask, target, places) in enumerate(zip(images, masks, targets, (here, there), strict=True), 1):
-        flow = np.where(mask[..., np.newaxis], target - places, UNKNOWN).astype(np.float32)
+        flow = np.where(mask[..., np.newaxis], target - places, UNKNOWN_PX).astype(np.float32)
         (folder / f"image{side}.png").write_bytes(write_png(image))
         (folder / f"mask{side}.png").write_bytes(write_png(mask.astype(np.uint8) * np.uint8(255)))
         (folder / f"flow{side}.flo").write_bytes(write_flo(flow))

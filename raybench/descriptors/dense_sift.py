@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.descriptors.flow_opencv import Image, grey, stretched
-from raybench.formats.flo import Flow
+from raybench.formats.flo import FlowField
 
 LONG_SIDE_PX = 192  # at which both images are described
 STEP_PX = 4
@@ -30,7 +30,7 @@ class DenseSift:
     version = 1
     uses_gpu = False
 
-    def flow(self, image1: Image, image2: Image) -> Flow:
+    def flow(self, image1: Image, image2: Image) -> FlowField:
         """Flow of the first image's size."""
         cv2.setNumThreads(1)  # the engine runs one process per core
         size = image1.shape[:2]

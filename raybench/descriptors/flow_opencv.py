@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.formats.flo import Flow
+from raybench.formats.flo import FlowField
 
 Image = NDArray[np.uint8]
 
@@ -25,7 +25,7 @@ def grey(image: Image, size: tuple[int, int]) -> Image:
     return np.asarray(cv2.resize(made, size[::-1], interpolation=method), np.uint8)
 
 
-def stretched(flow: Flow, size1: tuple[int, int], size2: tuple[int, int]) -> Flow:
+def stretched(flow: FlowField, size1: tuple[int, int], size2: tuple[int, int]) -> FlowField:
     """A flow between two images of one size, for images of (height, width) size1 and size2; pixel centres match."""
     height, width = flow.shape[:2]
     if (height, width) != size1:
@@ -45,7 +45,7 @@ class Zero:
     version = 1
     uses_gpu = False
 
-    def flow(self, image1: Image, image2: Image) -> Flow:
+    def flow(self, image1: Image, image2: Image) -> FlowField:
         """Zeros."""
         return np.zeros((*image1.shape[:2], 2), np.float32)
 
@@ -57,7 +57,7 @@ class Dis:
     version = 1
     uses_gpu = False
 
-    def flow(self, image1: Image, image2: Image) -> Flow:
+    def flow(self, image1: Image, image2: Image) -> FlowField:
         """Flow of the first image's size."""
         cv2.setNumThreads(1)  # the engine runs one process per core
         size = image1.shape[:2]
@@ -74,7 +74,7 @@ class Farneback:
     version = 1
     uses_gpu = False
 
-    def flow(self, image1: Image, image2: Image) -> Flow:
+    def flow(self, image1: Image, image2: Image) -> FlowField:
         """Flow of the first image's size."""
         cv2.setNumThreads(1)  # the engine runs one process per core
         size = image1.shape[:2]

@@ -1,7 +1,7 @@
 """Dense flow as bytes: Middlebury `.flo`, and on reading also KITTI's 16-bit PNG and numpy's `.npy`, `.npz`.
 
 A flow is float32 (height, width, 2): how far each pixel moves to the right and down, in pixels. A pixel with a part
-beyond 1e9 is unknown (Middlebury's rule); here it is UNKNOWN in both parts wherever a format marks it otherwise.
+beyond 1e9 is unknown (Middlebury's rule); here it is UNKNOWN_PX in both parts wherever a format marks it otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import io
 import struct
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +18,19 @@ from numpy.typing import NDArray
 from raybench.errors import DataError
 from raybench.formats import png
 
-Flow = NDArray[np.float32]
+FlowField = NDArray[np.float32]  # (height, width, 2)
 
-MAGIC = b"PIEH"  # the float32 202021.25
+FLO_MAGIC = b"PIEH"  # the float32 202021.25
 FLO_HEADER_BYTES = 12
-MOST_PX = 99_999  # per side; more is a broken header, as in the published reader
-UNKNOWN = np.float32(1e10)
+MOST_SIDE_PX = 99_999  # more is a broken header, as in the published reader
+UNKNOWN_PX = np.float32(1e10)
 NPY_HEADER_BYTES = 256  # numpy pads its header to a multiple of 64; ours fits easily
 KITTI_ZERO, KITTI_SCALE = 2**15, 64.0
 
 
-def read_flow(data: bytes, name: str, suffix: str) -> Flow:
+def read_flow(data: bytes, name: str, suffix: str) -> FlowField:
     """The flow in a file of this kind; NaN is an error, infinity is unknown."""
-    flow = READERS[suffix](data, name)
+    flow = FLOW_FORMATS[suffix].read(data, name)
     if np.isnan(flow.min(initial=0)):  # NaN wins in min; a whole mask is made only if there is one
         bad = np.argwhere(np.isnan(flow).any(axis=2))
         raise DataError(
@@ -40,29 +41,29 @@ def read_flow(data: bytes, name: str, suffix: str) -> Flow:
 
 
 def flow_size(start: bytes, size_bytes: int, name: str, suffix: str) -> tuple[int, int]:
-    """Width and height, from a file's first HEADER_BYTES[suffix] bytes and its size; a wrong size is an error."""
-    return SIZES[suffix](start, size_bytes, name)
+    """Width and height, from a file's first `header_bytes` and its size; a wrong size is an error."""
+    return FLOW_FORMATS[suffix].size(start, size_bytes, name)
 
 
-def write_flo(flow: Flow) -> bytes:
+def write_flo(flow: FlowField) -> bytes:
     """The bytes of a `.flo` file."""
     height, width = flow.shape[:2]
-    return MAGIC + struct.pack("<ii", width, height) + np.ascontiguousarray(flow, "<f4").tobytes()
+    return FLO_MAGIC + struct.pack("<ii", width, height) + np.ascontiguousarray(flow, "<f4").tobytes()
 
 
-def _read_flo(data: bytes, name: str) -> Flow:
+def _read_flo(data: bytes, name: str) -> FlowField:
     width, height = _flo_size(data[:FLO_HEADER_BYTES], len(data), name)
     return np.frombuffer(data, "<f4", offset=FLO_HEADER_BYTES).reshape(height, width, 2)
 
 
 def _flo_size(start: bytes, size_bytes: int, name: str) -> tuple[int, int]:
-    if start[:4] != MAGIC:
-        raise DataError(f"{name}: starts with {start[:4]!r}; expected {MAGIC!r}, is this a .flo file?")
+    if start[:4] != FLO_MAGIC:
+        raise DataError(f"{name}: starts with {start[:4]!r}; expected {FLO_MAGIC!r}, is this a .flo file?")
     if len(start) < FLO_HEADER_BYTES:
         raise DataError(f"{name}: {size_bytes} bytes; expected at least {FLO_HEADER_BYTES}, the header")
     width, height = struct.unpack("<ii", start[4:FLO_HEADER_BYTES])
-    if not (0 < width <= MOST_PX and 0 < height <= MOST_PX):
-        raise DataError(f"{name}: header says {width}x{height}; expected 1 to {MOST_PX:,} pixels a side")
+    if not (0 < width <= MOST_SIDE_PX and 0 < height <= MOST_SIDE_PX):
+        raise DataError(f"{name}: header says {width}x{height}; expected 1 to {MOST_SIDE_PX:,} pixels a side")
     body, expected = size_bytes - FLO_HEADER_BYTES, 8 * width * height
     if body != expected:
         likely = "the download may be truncated" if body < expected else "something was appended"
@@ -72,10 +73,10 @@ def _flo_size(start: bytes, size_bytes: int, name: str) -> tuple[int, int]:
     return width, height
 
 
-def _read_kitti(data: bytes, name: str) -> Flow:
+def _read_kitti(data: bytes, name: str) -> FlowField:
     pixels = png.read_rgb16(data, name).astype(np.float32)
     flow = (pixels[:, :, :2] - np.float32(KITTI_ZERO)) / np.float32(KITTI_SCALE)
-    flow[pixels[:, :, 2] == 0] = UNKNOWN
+    flow[pixels[:, :, 2] == 0] = UNKNOWN_PX
     return flow
 
 
@@ -86,7 +87,7 @@ def _kitti_size(start: bytes, _: int, name: str) -> tuple[int, int]:
     return header.width, header.height
 
 
-def _read_npy(data: bytes, name: str) -> Flow:
+def _read_npy(data: bytes, name: str) -> FlowField:
     try:
         array = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
@@ -94,7 +95,7 @@ def _read_npy(data: bytes, name: str) -> Flow:
     if isinstance(array, np.lib.npyio.NpzFile):
         array = _only_array(array, name)
     _checked_shape(array.shape, array.dtype, name)
-    flow: Flow = np.clip(array, -UNKNOWN, UNKNOWN).astype(np.float32)  # beyond float32 is unknown all the same
+    flow: FlowField = np.clip(array, -UNKNOWN_PX, UNKNOWN_PX).astype(np.float32)  # beyond float32 is unknown, too
     return flow
 
 
@@ -132,26 +133,22 @@ def _npz_size(start: bytes, _: int, name: str) -> tuple[int, int]:
 def _checked_shape(shape: tuple[int, ...], dtype: np.dtype[np.generic], name: str) -> None:
     if len(shape) != 3 or shape[2] != 2 or dtype.kind not in "fiu":
         raise DataError(f"{name}: array of shape {shape}, {dtype}; expected numbers (height, width, 2)")
-    if not all(0 < side <= MOST_PX for side in shape[:2]):
-        raise DataError(f"{name}: size {shape[1]}x{shape[0]}; expected 1 to {MOST_PX:,} pixels a side")
+    if not all(0 < side <= MOST_SIDE_PX for side in shape[:2]):
+        raise DataError(f"{name}: size {shape[1]}x{shape[0]}; expected 1 to {MOST_SIDE_PX:,} pixels a side")
 
 
-READERS: dict[str, Callable[[bytes, str], Flow]] = {
-    ".flo": _read_flo,
-    ".png": _read_kitti,
-    ".npy": _read_npy,
-    ".npz": _read_npy,
-}
-SIZES: dict[str, Callable[[bytes, int, str], tuple[int, int]]] = {
-    ".flo": _flo_size,
-    ".png": _kitti_size,
-    ".npy": _npy_size,
-    ".npz": _npz_size,
-}
-# How much of a file `flow_size` needs; None: all of it.
-HEADER_BYTES: dict[str, int | None] = {
-    ".flo": FLO_HEADER_BYTES,
-    ".png": png.HEADER_BYTES,
-    ".npy": NPY_HEADER_BYTES,
-    ".npz": None,
+@dataclass(frozen=True)
+class FlowFormat:
+    """How files with one suffix are read, how their size is seen, and how many first bytes that takes (None: all)."""
+
+    read: Callable[[bytes, str], FlowField]
+    size: Callable[[bytes, int, str], tuple[int, int]]
+    header_bytes: int | None
+
+
+FLOW_FORMATS = {
+    ".flo": FlowFormat(_read_flo, _flo_size, FLO_HEADER_BYTES),
+    ".png": FlowFormat(_read_kitti, _kitti_size, png.HEADER_BYTES),
+    ".npy": FlowFormat(_read_npy, _npy_size, NPY_HEADER_BYTES),
+    ".npz": FlowFormat(_read_npy, _npz_size, None),
 }

@@ -6,7 +6,7 @@ import pytest
 from raybench.benchmarks.tss import trees
 from raybench.benchmarks.tss.resampling import warped
 from raybench.benchmarks.tss.rules_vc import known
-from raybench.demo.tss import SUBJECTS, make_tss
+from raybench.demo.tss import TSS_SUBJECTS, make_tss
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def test_there_are_two_groups_with_one_mirrored_pair_each(made):
     _, truth = made
     for group in ("homography", "warp"):
         flips = [pair.flip for pair in truth.pairs if pair.group == group]
-        assert (len(flips), sum(flips)) == (len(SUBJECTS), 1)
+        assert (len(flips), sum(flips)) == (len(TSS_SUBJECTS), 1)
     assert len({pair.sizes[1] for pair in truth.pairs}) == 3
 
 
@@ -54,7 +54,7 @@ def test_making_it_twice_gives_the_same_bytes(made, tmp_path):
     folder, _ = made
     make_tss(tmp_path)
     files = sorted(path.relative_to(folder) for path in folder.rglob("*.*"))
-    assert len(files) == 2 * len(SUBJECTS) * 8
+    assert len(files) == 2 * len(TSS_SUBJECTS) * 8
     assert all((folder / file).read_bytes() == (tmp_path / file).read_bytes() for file in files)
 
 

@@ -70,7 +70,7 @@ def test_other_kinds_give_the_same_field(suffix):
         ".png": kitti(flow),
     }[suffix]
     assert np.array_equal(read(data, suffix), flow)
-    start = data[: flo.HEADER_BYTES[suffix]]
+    start = data[: flo.FLOW_FORMATS[suffix].header_bytes]
     assert flo.flow_size(start, len(data), "x", suffix) == (5, 7)
 
 

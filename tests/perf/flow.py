@@ -23,7 +23,7 @@ from raybench.benchmarks.tss.scoring import Rules
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
-from raybench.formats.flo import UNKNOWN, write_flo
+from raybench.formats.flo import UNKNOWN_PX, write_flo
 from raybench.formats.tss import write_png
 from tests.perf import published
 from tests.perf.figures import Figure, Memory, best_of_each, cpu_seconds_of, peak_resident_bytes
@@ -78,7 +78,7 @@ def _field(seed: int, reach: float, size: tuple[int, int] = SIZE) -> np.ndarray:
 
 def _truth(known_share: float) -> np.ndarray:
     truth = _field(1, 10.0)
-    truth[:, round(SIZE[1] * known_share) :] = UNKNOWN
+    truth[:, round(SIZE[1] * known_share) :] = UNKNOWN_PX
     return truth
 
 

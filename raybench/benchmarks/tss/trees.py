@@ -22,7 +22,7 @@ from raybench.formats import flo, png, tss
 TEXTS = ("pair.txt", "flip_gt.txt")
 TRUTH = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png", *TEXTS)
 IMAGES = ("image1.png", "image2.png")
-FLOWS = tuple(f"flow{side}{suffix}" for side in (1, 2) for suffix in flo.READERS)
+FLOWS = tuple(f"flow{side}{suffix}" for side in (1, 2) for suffix in flo.FLOW_FORMATS)
 MASKS = ("mask1.png", "mask2.png")
 
 T = TypeVar("T")
@@ -254,7 +254,7 @@ def _size(found: Found, key: str, file: str) -> Size | str:
             start = storage.read_start(uri, png.HEADER_BYTES)
             header = png.read_header(start, uri)
             return tss.mask_size(start, uri) if stem.startswith("mask") else (header.width, header.height)
-        count = flo.HEADER_BYTES[f".{suffix}"]
+        count = flo.FLOW_FORMATS[f".{suffix}"].header_bytes
         start = storage.read(uri) if count is None else storage.read_start(uri, count)
         return flo.flow_size(start, entry.size_bytes, uri, f".{suffix}")
     except DataError as error:
@@ -263,7 +263,9 @@ def _size(found: Found, key: str, file: str) -> Size | str:
 
 def _both_flows(entries: dict[str, storage.Entry]) -> tuple[str, ...]:
     """The two flow files, in the first of the kinds that is there; a `flow1.png` beside a `flow1.flo` is a picture."""
-    sides = [[f"flow{side}{suffix}" for suffix in flo.READERS if f"flow{side}{suffix}" in entries] for side in (1, 2)]
+    sides = [
+        [f"flow{side}{suffix}" for suffix in flo.FLOW_FORMATS if f"flow{side}{suffix}" in entries] for side in (1, 2)
+    ]
     return (sides[0][0], sides[1][0]) if all(sides) else ()
 
 
