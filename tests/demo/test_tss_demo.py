@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from raybench.benchmarks.tss import trees
-from raybench.benchmarks.tss.resampling import warped
-from raybench.benchmarks.tss.rules_vc import known
+from raybench.benchmarks.tss.rules_vc import known, warped
 from raybench.demo.tss import TSS_SUBJECTS, make_tss
 
 
@@ -14,44 +13,44 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     make_tss(folder)
     found = trees.list_truth(str(folder / "Dataset"))
-    pairs = trees.look_at_truth(found, list(found.entries), images=True)
+    pairs = list(trees.look_at_truth(found, list(found.files), images=True).values())
     assert not found.problems
-    return folder, trees.TruthSet.of(found, list(pairs.values()), True, False)
+    return folder, trees.TruthTree.of(found, pairs, False), trees.TreeImages.of(found, pairs, False)
 
 
 def test_there_are_two_groups_with_one_mirrored_pair_each(made):
-    _, truth = made
+    _, truth, _ = made
     for group in ("homography", "warp"):
         flips = [pair.flip for pair in truth.pairs if pair.group == group]
         assert (len(flips), sum(flips)) == (len(TSS_SUBJECTS), 1)
-    assert len({pair.sizes[1] for pair in truth.pairs}) == 3
+    assert len({truth.read(pair).flows[1].shape for pair in truth.pairs}) == 3
 
 
 def test_going_there_and_back_ends_where_it_started(made):
-    _, truth = made
-    for item, pair in enumerate(truth.pairs):
-        flows = truth.truth(item).flows
+    _, truth, _ = made
+    for pair in truth.pairs:
+        flows = truth.read(pair).flows
         for flow, back in (flows, flows[::-1]):
             returned = warped(back, flow, 1e10)
             both = known(flow) & known(returned) & (np.abs(returned) < 1e6).all(axis=2)
-            assert both.sum() > 0.9 * known(flow).sum(), pair.key
-            assert np.percentile(np.hypot(*(flow + returned)[both].T), 95) < 0.1, pair.key
+            assert both.sum() > 0.9 * known(flow).sum(), pair.name
+            assert np.percentile(np.hypot(*(flow + returned)[both].T), 95) < 0.1, pair.name
 
 
 def test_the_thing_is_where_the_mask_is_and_looks_alike_in_both_images(made):
-    _, truth = made
-    for item, pair in enumerate(truth.pairs):
-        side, (first, second) = truth.truth(item), truth.images(item)
+    _, truth, images = made
+    for pair in truth.pairs:
+        side, (first, second) = truth.read(pair), images.read(pair)
         assert np.array_equal(known(side.flows[0]), side.masks[0] > 0)
         seen = warped(second.astype(np.float32), side.flows[0], 0.0).mean(axis=2)
         inside = side.masks[0] > 0
         likeness = np.corrcoef(seen[inside], first.mean(axis=2)[inside])[0, 1]
         apart = np.corrcoef(second.mean(axis=2)[:240, :288].ravel(), first.mean(axis=2)[:240, :288].ravel())[0, 1]
-        assert likeness > 0.95 > apart, pair.key
+        assert likeness > 0.95 > apart, pair.name
 
 
 def test_making_it_twice_gives_the_same_bytes(made, tmp_path):
-    folder, _ = made
+    folder, _, _ = made
     make_tss(tmp_path)
     files = sorted(path.relative_to(folder) for path in folder.rglob("*.*"))
     assert len(files) == 2 * len(TSS_SUBJECTS) * 8
@@ -61,7 +60,7 @@ def test_making_it_twice_gives_the_same_bytes(made, tmp_path):
 def test_methods_stand_in_the_order_that_their_effort_promises(made, raybench, tmp_path):
     import csv
 
-    folder, _ = made
+    folder, _, _ = made
     found = {}
     for method in ("zero", "farneback", "dense-sift"):
         given = ("--data", folder / "Dataset", "--descriptor", method, "--out", tmp_path / method, "--ray", "off")

@@ -17,9 +17,8 @@ from unittest import mock
 import numpy as np
 
 from raybench import storage
-from raybench.benchmarks.tss import rules_vc, segmentation, trees
-from raybench.benchmarks.tss.pair_scores import ScorePairs, score_pairs
-from raybench.benchmarks.tss.scoring import Rules
+from raybench.benchmarks.tss import rules_vc, trees
+from raybench.benchmarks.tss.scoring import Rules, ScorePairs, score_pairs
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
@@ -69,7 +68,7 @@ def _fields() -> Iterator[Figure]:
 
 
 def _accuracies(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    return rules_vc.accuracies(rules_vc.true_pixel_errors(found, truth), rules_vc.thresholds_px(SIZE))
+    return rules_vc.shares_within(rules_vc.true_pixel_errors(found, truth), rules_vc.thresholds_px(SIZE))
 
 
 def _field(seed: int, reach: float, size: tuple[int, int] = SIZE) -> np.ndarray:
@@ -110,10 +109,10 @@ def make_pairs(folder: Path, count: int) -> None:
 def stage(folder: Path, count: int) -> ScorePairs:
     """The stage over the first pairs."""
     true, found = trees.list_truth(f"{folder}/Dataset"), trees.list_results(f"{folder}/Results")
-    keys = list(true.entries)[:count]
-    pairs, files = trees.look_at_truth(true, keys, images=False), trees.look_at_results(found, keys)
-    truth = trees.TruthSet.of(true, list(pairs.values()), images=False, by_content=False)
-    return ScorePairs(truth, trees.ResultSet.of(found, files, by_content=False), Rules())
+    names = list(true.files)[:count]
+    pairs, files = trees.look_at_truth(true, names, images=False), trees.look_at_results(found, names)
+    truth = trees.TruthTree.of(true, list(pairs.values()), by_content=False)
+    return ScorePairs(truth, trees.ResultsTree.of(found, files, by_content=False), Rules())
 
 
 def _run(folder: Path, executor: Any = None) -> Run:
@@ -139,10 +138,10 @@ def _shares(folder: Path) -> Said:
     score_pairs(_run(folder), made, None)  # warm
     with (
         mock.patch.object(storage, "read", timed("reading", storage.read)),
-        mock.patch.object(rules_vc, "resized_pair", timed("resizing flows", rules_vc.resized_pair)),
-        mock.patch.object(segmentation, "resized_bytes", timed("resizing masks", segmentation.resized_bytes)),
+        mock.patch.object(rules_vc, "fitted_flows", timed("resizing flows", rules_vc.fitted_flows)),
+        mock.patch.object(rules_vc, "resized_bytes", timed("resizing masks", rules_vc.resized_bytes)),
         mock.patch.object(rules_vc, "true_pixel_errors", timed("error", rules_vc.true_pixel_errors)),
-        mock.patch.object(rules_vc, "accuracies", timed("thresholds", rules_vc.accuracies)),
+        mock.patch.object(rules_vc, "shares_within", timed("thresholds", rules_vc.shares_within)),
     ):
         whole = cpu_seconds_of(lambda: score_pairs(_run(folder), made, None))
     spent["the rest (decoding masks, NaN, IoU, publishing)"] = whole - sum(spent.values())
@@ -191,7 +190,7 @@ def _wall_seconds(folder: Path, executor: Any, made: ScorePairs) -> float:
 
 def _memory(folder: Path) -> Memory:
     """Peak resident size of a process that scores all pairs."""
-    code = f"from tests.perf import flow; from pathlib import Path; rules_vc.score_all(Path({str(folder)!r}))"
+    code = f"from tests.perf import flow; from pathlib import Path; flow.score_all(Path({str(folder)!r}))"
     peak = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     return Memory(f"{ALL_PAIRS} pairs of 800 x 600 in one process", int(peak), MOST_BYTES)
 

@@ -1,47 +1,132 @@
-"""Pairs -> pictures of them, in shards of pairs: what the kit draws (flow, warped, foreground), errors, an overview.
+"""The pictures of a TSS run: files below `pictures/` with `--visualize`, and its worst and best pairs for the report.
 
-What is drawn is what was scored: flows and masks at the truth's size, by the same rules.
+`pictures/GROUP/PAIR/` has what the kit draws (`flow1.png`, `warped1.png`, `foreground1.png`, …), `error1.png` and
+`overview.jpg`; `pictures/GROUP.jpg` is the group's contact sheet. What is drawn is what was scored: flows and masks at
+the truth's size, by the same rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raybench.benchmarks.tss import overview as sheets
-from raybench.benchmarks.tss import panels
-from raybench.benchmarks.tss.pair_scores import Results
-from raybench.benchmarks.tss.rules_vc import endpoint_errors, known, thresholds_px
-from raybench.benchmarks.tss.scoring import ABSENT, COMPLEMENT, ESTIMATED, PairScore, Rules, Side, score_pair
-from raybench.benchmarks.tss.trees import Pair, TruthSet
-from raybench.benchmarks.tss.wheel import flow_colours, largest_motion
-from raybench.digests import digest_of
-from raybench.engine.export import Export
+from raybench import storage
+from raybench.benchmarks.picture import Picture
+from raybench.benchmarks.tss import panels, sheets
+from raybench.benchmarks.tss.rules_vc import Flags, endpoint_errors, known, thresholds_px
+from raybench.benchmarks.tss.scoring import (
+    ABSENT,
+    COMPLEMENT,
+    ESTIMATED,
+    PairResults,
+    PairScore,
+    Rules,
+    ScoredGroup,
+    score_pair,
+)
+from raybench.benchmarks.tss.trees import (
+    FlowPair,
+    FlowsAndMasks,
+    ImagesOfPair,
+    ResultsTree,
+    TreeImages,
+    TruthTree,
+    list_results,
+    list_truth,
+    look_at_results,
+    look_at_truth,
+    note_empty_results,
+)
 from raybench.engine.run import Run
-from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
+from raybench.errors import DataError
 from raybench.formats.shardfile import Arrays
 from raybench.formats.tss import write_png
+from raybench.table import Table
 
-PAIRS_PER_SHARD = 2
-SHEETS = ("overview.jpg", "thumb.jpg")
-FLOW_KINDS, MASK_KINDS = ("flow", "warped", "error"), ("foreground",)
+OVERVIEW, THUMB = "overview.jpg", "thumb.jpg"
+FLOW_PANELS, MASK_PANELS = ("flow", "warped", "error"), ("foreground",)
+WORST_AND_BEST = 3  # pairs of each kind, of a group, in the report
 
-Images = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+
+@dataclass(frozen=True)
+class PictureFile:
+    """A picture to write: `name` is GROUP/PAIR/FILE, drawn with the pair at `place`."""
+
+    name: str
+    place: int
+
+
+@dataclass(frozen=True)
+class ContactSheet:
+    """A group's sheet to write: places, folders and T5 of its pairs, worst first."""
+
+    name: str
+    cells: tuple[tuple[int, str, float], ...]
+
+
+def write_pictures(
+    run: Run, truth: TruthTree, images: TreeImages, results: PairResults, rules: Rules, groups: Sequence[ScoredGroup]
+) -> tuple[Picture, ...]:
+    """Draw every scored pair and a contact sheet per group; the pictures for the report."""
+    pairs = [pair for group in groups for pair in group.pairs]
+    places = {pair.name: place for place, pair in enumerate(pairs)}
+    drawn = run.each(draw_pair, pairs, images, truth, results, rules, version=2)
+    states = [states for group in groups for states in group.states.tolist()]
+    files = [
+        PictureFile(f"{pair.name}/{name}", place)
+        for place, pair in enumerate(pairs)
+        for name in picture_names(*states[place])
+    ]
+    run.write("pictures/{name}", picture_file, files, drawn.whole)
+    ranked = {group.name: worst_first(group.t5()) for group in groups if group.pairs}
+    contacts = [
+        ContactSheet(group, tuple((places[name], name.split("/")[1], t5) for name, t5 in own))
+        for group, own in ranked.items()
+    ]
+    run.write("pictures/{name}.jpg", contact_sheet_file, contacts, drawn.whole)
+    return tuple(
+        Picture(title, caption, run.read(drawn, places[name])[OVERVIEW].tobytes())
+        for group, own in ranked.items()
+        for title, caption, name in worst_and_best(group, own)
+    )
+
+
+def draw_pair(pair: FlowPair, images: TreeImages, truth: TruthTree, results: PairResults, rules: Rules) -> Arrays:
+    """The pictures of a pair, as the bytes of files."""
+    files = drawn_files(pair, images.read(pair), truth.read(pair), results.read(pair), rules)
+    return {name: np.frombuffer(data, np.uint8) for name, data in files.items()}
+
+
+def picture_file(file: PictureFile, drawn: Mapped) -> bytes:
+    """One picture of a pair."""
+    return drawn.read(file.place)[file.name.rpartition("/")[2]].tobytes()
+
+
+def contact_sheet_file(sheet: ContactSheet, drawn: Mapped) -> bytes:
+    """The thumbs of a group."""
+    cells = [(folder, t5, drawn.read(place)[THUMB].tobytes()) for place, folder, t5 in sheet.cells]
+    title = f"{sheet.name}: {len(cells)} pairs by T5 in percent (mean of both directions), worst first"
+    return sheets.contact_sheet(title, cells)
 
 
 def picture_names(flow_state: int, mask_state: int) -> list[str]:
     """The files that a pair gets: none of flow or mask where these are absent."""
-    kinds = (*(FLOW_KINDS if flow_state != ABSENT else ()), *(MASK_KINDS if mask_state != ABSENT else ()))
-    return [SHEETS[0], *(f"{kind}{side}.png" for side in (1, 2) for kind in kinds)]
+    kinds = (*(FLOW_PANELS if flow_state != ABSENT else ()), *(MASK_PANELS if mask_state != ABSENT else ()))
+    return [OVERVIEW, *(f"{kind}{side}.png" for side in (1, 2) for kind in kinds)]
 
 
-def drawn(pair: Pair, images: Images, truth: Side, result: Side, rules: Rules, single: bool = True) -> dict[str, bytes]:
+def drawn_files(
+    pair: FlowPair,
+    images: ImagesOfPair,
+    truth: FlowsAndMasks,
+    result: FlowsAndMasks,
+    rules: Rules,
+    single: bool = True,
+) -> dict[str, bytes]:
     """The pictures of a pair by file name; without `single` only its overview and thumb."""
     assert truth.flows is not None
     score = score_pair(truth, result, rules)
@@ -52,27 +137,27 @@ def drawn(pair: Pair, images: Images, truth: Side, result: Side, rules: Rules, s
         )
         for side, (way, panel) in enumerate(zip(("1 to 2", "2 to 1"), made, strict=True))
     ]
-    caption = sheets.Caption(pair.key, _words(pair, score), "equal pixels" if rules.use_prec else "SegIUR")
-    files = {SHEETS[0]: sheets.overview(directions, caption), SHEETS[1]: sheets.thumb(directions[0])}
+    caption = sheets.Caption(pair.name, _words(pair, score), "equal pixels" if rules.use_prec else "SegIUR")
+    files = {OVERVIEW: sheets.overview(directions, caption), THUMB: sheets.thumb(directions[0])}
     for side, panel in enumerate(made, 1) if single else ():
-        for kind in (*FLOW_KINDS, *MASK_KINDS):
+        for kind in (*FLOW_PANELS, *MASK_PANELS):
             if panel[kind] is not None:
                 files[f"{kind}{side}.png"] = write_png(panel[kind])
     return files
 
 
-def _panels(side: int, images: Images, truth: Side, score: PairScore) -> dict[str, Any]:
+def _panels(side: int, images: ImagesOfPair, truth: FlowsAndMasks, score: PairScore) -> dict[str, Any]:
     """One direction's panels, in the order of the overview's columns."""
     assert truth.flows is not None and truth.masks is not None
     image, other, true_flow, true_mask = images[side], images[1 - side], truth.flows[side], truth.masks[side]
-    largest = largest_motion(*truth.flows)
+    largest = panels.largest_motion(*truth.flows)
     made: dict[str, Any] = dict.fromkeys(("image", "warped", "true flow", "flow", "error", "foreground"))
     made["image"] = panels.outlined(image, true_mask)
-    made["true flow"] = flow_colours(true_flow, largest)
+    made["true flow"] = panels.flow_colours(true_flow, largest)
     if score.flows is not None:
         flow = score.flows[side].astype(np.float32)
         made["warped"] = panels.outlined(panels.warped_image(other, flow, image.shape[:2]), true_mask)
-        made["flow"] = flow_colours(flow, largest)
+        made["flow"] = panels.flow_colours(flow, largest)
         limit = float(thresholds_px(other.shape[:2])[4])
         errors = endpoint_errors(flow, true_flow)
         made["error"] = panels.error_map(image, errors, known(true_flow), known(flow), limit)
@@ -81,13 +166,13 @@ def _panels(side: int, images: Images, truth: Side, score: PairScore) -> dict[st
     return made
 
 
-def _shown(panel: dict[str, Any], asked: NDArray[np.bool_]) -> tuple[Any, ...]:
+def _shown(panel: dict[str, Any], asked: Flags) -> tuple[Any, ...]:
     """The panels of the overview: flow is compared where the truth is known, so the rest of it is faded."""
     flow = panel["flow"]
     return tuple({**panel, "flow": None if flow is None else panels.faded(flow, asked)}.values())
 
 
-def _words(pair: Pair, score: PairScore) -> tuple[str, ...]:
+def _words(pair: FlowPair, score: PairScore) -> tuple[str, ...]:
     words = ["MIRRORED PAIR"] if pair.flip else []
     words += ["NO FLOW"] if score.flow_state == ABSENT else []
     masks = {ABSENT: "NO MASKS", ESTIMATED: "masks estimated from flow", COMPLEMENT: "masks complemented"}
@@ -95,90 +180,56 @@ def _words(pair: Pair, score: PairScore) -> tuple[str, ...]:
     return tuple(words)
 
 
-@dataclass(frozen=True)
-class DrawPairs:
-    """The stage that draws pairs; a shard holds the bytes of all their files."""
-
-    truth: TruthSet
-    results: Results
-    rules: Rules
-    items: tuple[int, ...]
-
-    name = "draw-pairs"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        keys = [self.truth.pairs[item].key for item in self.items]
-        parts = (self.truth.digest, self.truth.image_digest, self.results.digest)
-        rules = (self.rules.tool, self.rules.auto_flip, self.rules.use_prec)
-        return digest_of(self.name, self.version, keys, *parts, rules)
-
-    def load(self, shard: Shard) -> list[tuple[Pair, Images, Side, Side]]:
-        return [
-            (self.truth.pairs[item], self.truth.images(item), self.truth.truth(item), self.results.result(item))
-            for item in self.items[shard.start : shard.stop]
-        ]
-
-    def compute(self, payload: list[tuple[Pair, Images, Side, Side]]) -> Arrays:
-        files = [
-            (f"{pair.key}/{name}", data)
-            for pair, images, truth, result in payload
-            for name, data in drawn(pair, images, truth, result, self.rules).items()
-        ]
-        return {
-            "names": np.array([name for name, _ in files]),
-            "ends": np.cumsum([len(data) for _, data in files], dtype=np.int64),
-            "bytes": np.frombuffer(b"".join(data for _, data in files), np.uint8),
-        }
-
-    def keys(self, shard: Shard) -> str:
-        return ", ".join(self.truth.pairs[item].key for item in self.items[shard.start : shard.stop])
+def worst_first(t5: dict[str, float]) -> list[tuple[str, float]]:
+    """Names and T5 of pairs, worst first."""
+    return sorted(t5.items(), key=lambda pair: (pair[1], pair[0]))
 
 
-@dataclass(frozen=True)
-class Pictures:
-    """Drawn pairs; `read` gives the bytes of a file of the n-th of them."""
-
-    mapped: Mapped
-    keys: tuple[str, ...]
-
-    def read(self, place: int, name: str) -> bytes:
-        arrays = self.mapped.read(place // PAIRS_PER_SHARD)
-        index = arrays["names"].tolist().index(f"{self.keys[place]}/{name}")
-        start = int(arrays["ends"][index - 1]) if index else 0
-        return arrays["bytes"][start : int(arrays["ends"][index])].tobytes()
+def worst_and_best(group: str, ranked: Sequence[tuple[str, float]]) -> list[tuple[str, str, str]]:
+    """Title, caption and name of a group's worst pairs, worst first, then of its best; each pair once."""
+    worst = ranked[:WORST_AND_BEST]
+    best = ranked[max(len(worst), len(ranked) - WORST_AND_BEST) :][::-1]
+    return [
+        (f"{group}: {word} {n}", f"{name}, T5 {100 * t5:.2f} % over both directions", name)
+        for word, own in (("worst", worst), ("best", best))
+        for n, (name, t5) in enumerate(own, 1)
+    ]
 
 
-def draw_pairs(run: Run, stage: DrawPairs) -> Pictures:
-    """Draw all pairs of the stage."""
-    mapped = run.map(stage, len(stage.items), PAIRS_PER_SHARD)
-    return Pictures(mapped, tuple(stage.truth.pairs[item].key for item in stage.items))
+def report_pictures(out: str, arguments: dict[str, Any], tables: Sequence[Table]) -> list[Picture]:
+    """Worst and best pairs of a finished run, drawn now from its data and results; raises InputError."""
+    per_pair = next(table for table in tables if table.name == "per_pair")
+    figures: dict[str, dict[str, list[float]]] = {}
+    for cells in per_pair.rows:
+        row = dict(zip(per_pair.columns, cells, strict=True))
+        own = figures.setdefault(str(row["group"]), {}).setdefault(f"{row['group']}/{row['pair']}", [])
+        own.append(float(row["T5"] or 0.0))
+    asked = [
+        chosen
+        for group, pairs in figures.items()
+        for chosen in worst_and_best(group, worst_first({name: sum(t5) / len(t5) for name, t5 in pairs.items()}))
+    ]
+    names = [name for _, _, name in asked]
+    truth, images, results = _opened(arguments["data"], arguments.get("results") or storage.join(out, "results"), names)
+    tool = "matlab" if arguments.get("compat") == "matlab" else "vc"
+    rules = Rules(tool, bool(arguments.get("auto_flip")), bool(arguments.get("use_prec")))
+    pictures = []
+    for pair, (title, caption, _) in zip(truth.pairs, asked, strict=True):
+        files = drawn_files(pair, images.read(pair), truth.read(pair), results.read(pair), rules, single=False)
+        pictures.append(Picture(title, caption, files[OVERVIEW]))
+    return pictures
 
 
-def export_pictures(run: Run, pictures: Pictures, files: Sequence[tuple[int, str]]) -> list[str]:
-    """Write `pictures/GROUP/PAIR/NAME` for each (n-th pair, name); their names."""
-    names = [f"pictures/{pictures.keys[place]}/{name}" for place, name in files]
-    write = partial(_picture_file, pictures, tuple(files))
-    run.export(Export("picture-files", pictures.mapped.digest, write, tuple(names)), names)
-    return names
-
-
-def _picture_file(pictures: Pictures, files: tuple[tuple[int, str], ...], number: int) -> bytes:
-    return pictures.read(*files[number])
-
-
-def export_contact_sheets(run: Run, pictures: Pictures, groups: dict[str, list[tuple[int, float]]]) -> list[str]:
-    """Write `pictures/GROUP.jpg`: the n-th pairs of each group with their T5, in the order given; their names."""
-    names = [f"pictures/{group}.jpg" for group in groups]
-    write = partial(_contact_sheet, pictures, tuple(groups.items()))
-    run.export(Export("contact-sheets", pictures.mapped.digest, write, tuple(names)), names)
-    return names
-
-
-def _contact_sheet(pictures: Pictures, groups: tuple[tuple[str, list[tuple[int, float]]], ...], number: int) -> bytes:
-    group, shown = groups[number]
-    cells = [(pictures.keys[n].split("/")[1], t5, pictures.read(n, SHEETS[1])) for n, t5 in shown]
-    title = f"{group}: {len(cells)} pairs by T5 in percent (mean of both directions), worst first"
-    return sheets.contact_sheet(title, cells)
+def _opened(data: str, results: str, names: Sequence[str]) -> tuple[TruthTree, TreeImages, ResultsTree]:
+    true, found = list_truth(data), list_results(results)
+    note_empty_results(found, names)
+    gone = [name for name in names if name not in true.files or name not in found.files]
+    if gone:
+        raise DataError(f"{data}, {results}: {gone[0]} is no longer there ({len(gone)} such pairs)")
+    looked, files = look_at_truth(true, names, images=True), look_at_results(found, names)
+    for listed in (true, found):
+        for name in names:
+            if name in listed.problems:
+                raise DataError(listed.problems[name][0])
+    pairs = [looked[name] for name in names]
+    return TruthTree.of(true, pairs, False), TreeImages.of(true, pairs, False), ResultsTree.of(found, files, False)

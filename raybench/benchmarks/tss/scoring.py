@@ -1,4 +1,4 @@
-"""The TSS score of one pair in both directions, by the rules of the kit's C++ or MATLAB tool.
+"""The TSS scores: of one pair in both directions, of pairs in shards, and their means per group.
 
 What a result lacks is handled as the tools do it: without flows their scores are 0; without masks these are estimated
 from the flows, and without either SegIUR is 0. Steps on the way (flows and masks at the truth's size) are kept, so
@@ -7,27 +7,47 @@ that pictures show just what was scored.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.tss import rules_matlab, segmentation
-from raybench.benchmarks.tss import rules_vc as vc
-from raybench.benchmarks.tss.rules_vc import Flow
-from raybench.benchmarks.tss.segmentation import Mask
+from raybench import storage
+from raybench.benchmarks.tss import rules_matlab, rules_vc
+from raybench.benchmarks.tss.rules_vc import Flags, Mask, Size
+from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, TruthTree, words_of
+from raybench.digests import digest_of
+from raybench.engine.run import Run
+from raybench.engine.shards import Shard
+from raybench.errors import DataError
+from raybench.formats.flo import FlowField
+from raybench.formats.shardfile import Arrays
 
 ABSENT, GIVEN, ESTIMATED, COMPLEMENT = range(4)  # where the scored flows or masks came from
 STATES = ("absent", "given", "estimated", "complement")
+PAIRS_PER_SCORING = 4  # of 800 x 600: some 40 MB read
+
+Measure = Callable[[Mask, Mask], float]
 
 
-@dataclass(frozen=True)
-class Side:
-    """A pair's flows and masks, of image 1 and of image 2; of a result either may be absent."""
+class Tool(Protocol):
+    """A tool of the kit, as a module: how it fits results to the truth's size, estimates masks and measures flow."""
 
-    flows: tuple[Flow, Flow] | None
-    masks: tuple[Mask, Mask] | None
+    CHOOSES_SIDE_OF_ESTIMATES: bool
+
+    def fitted_flows(self, flows: tuple[FlowField, FlowField], sizes: tuple[Size, Size], /) -> tuple[Any, Any]: ...
+
+    def fitted_mask(self, mask: Mask, size: Size, /) -> Mask: ...
+
+    def consistent_mask(self, flow: Any, back: Any, /) -> Mask: ...
+
+    def flow_accuracies(self, flow: Any, truth: FlowField, other: Size, /) -> NDArray[np.float64]: ...
+
+
+TOOLS: dict[str, Tool] = {"vc": rules_vc, "matlab": rules_matlab}
 
 
 @dataclass(frozen=True)
@@ -50,54 +70,213 @@ class PairScore:
     masks: tuple[Mask, Mask] | None
 
 
-def score_pair(truth: Side, result: Side, rules: Rules) -> PairScore:
+def score_pair(truth: FlowsAndMasks, result: FlowsAndMasks, rules: Rules) -> PairScore:
     """Score a result against the truth, which has both flows and masks."""
     assert truth.flows is not None and truth.masks is not None
-    is_matlab = rules.tool == "matlab"
+    tool = TOOLS[rules.tool]
+    measure = equal_share if rules.use_prec else intersection_over_union
     sizes = (truth.flows[0].shape[:2], truth.flows[1].shape[:2])
-    true_masks = tuple(rules_matlab.cut_mask(mask, mask.shape) for mask in truth.masks) if is_matlab else truth.masks
-    flows = None if result.flows is None else _fitted_flows(result.flows, sizes, is_matlab)
-    masks, state = _scored_masks((true_masks[0], true_masks[1]), result.masks, flows, rules)
-    values = np.zeros((2, 1 + len(vc.PERCENTS)))
+    true_masks = (tool.fitted_mask(truth.masks[0], sizes[0]), tool.fitted_mask(truth.masks[1], sizes[1]))
+    flows = None if result.flows is None else tool.fitted_flows(result.flows, sizes)
+    masks, state = _found_masks(result.masks, flows, sizes, tool)
+    if masks is not None and rules.auto_flip and (state == GIVEN or tool.CHOOSES_SIDE_OF_ESTIMATES):
+        chosen = better_side(true_masks, masks, measure)
+        masks, state = chosen, state if chosen is masks else COMPLEMENT
+    values = np.zeros((2, 1 + len(rules_vc.PERCENTS)))
     for side in (0, 1):
         if masks is not None:
-            values[side, 0] = _measure(rules)(true_masks[side], masks[side])
+            values[side, 0] = measure(true_masks[side], masks[side])
         if flows is not None:
-            values[side, 1:] = _accuracies(flows[side], truth.flows[side], sizes[1 - side], is_matlab)
+            values[side, 1:] = tool.flow_accuracies(flows[side], truth.flows[side], sizes[1 - side])
     return PairScore(values, ABSENT if flows is None else GIVEN, state, flows, masks)
 
 
-def _fitted_flows(flows: tuple[Flow, Flow], sizes: tuple[vc.Size, vc.Size], is_matlab: bool) -> tuple[Any, Any]:
-    if is_matlab:
-        return rules_matlab.resized_pair(flows[0].astype(np.float64), flows[1].astype(np.float64), *sizes)
-    return vc.resized_pair(*flows, *sizes)
-
-
-def _scored_masks(
-    truths: tuple[Mask, Mask], given: tuple[Mask, Mask] | None, flows: tuple[Any, Any] | None, rules: Rules
+def _found_masks(
+    given: tuple[Mask, Mask] | None, flows: tuple[Any, Any] | None, sizes: tuple[Size, Size], tool: Tool
 ) -> tuple[tuple[Mask, Mask] | None, int]:
-    """The masks that are scored and where they came from. The C++ tool chooses sides only of masks that were given."""
-    is_matlab = rules.tool == "matlab"
+    """The masks of a result and where they came from."""
     if given is not None:
-        fitted = rules_matlab.cut_mask if is_matlab else segmentation.fitted
-        masks, state = (fitted(given[0], truths[0].shape), fitted(given[1], truths[1].shape)), GIVEN
-    elif flows is not None:
-        consistent = rules_matlab.consistent if is_matlab else vc.consistent
-        masks, state = (consistent(*flows), consistent(*flows[::-1])), ESTIMATED
-    else:
-        return None, ABSENT
-    if rules.auto_flip and (given is not None or is_matlab):
-        chosen = segmentation.better_side(truths, masks, _measure(rules))
-        return chosen, state if chosen is masks else COMPLEMENT
-    return masks, state
+        return (tool.fitted_mask(given[0], sizes[0]), tool.fitted_mask(given[1], sizes[1])), GIVEN
+    if flows is not None:
+        return (tool.consistent_mask(*flows), tool.consistent_mask(*flows[::-1])), ESTIMATED
+    return None, ABSENT
 
 
-def _measure(rules: Rules) -> segmentation.Measure:
-    return segmentation.precision if rules.use_prec else segmentation.intersection_over_union
+def intersection_over_union(truth: Mask, mask: Mask) -> float:
+    """SegIUR: pixels with a common bit over pixels with any bit; NaN where neither mask has one.
+
+    >>> intersection_over_union(np.array([[255, 255, 0, 1]], np.uint8), np.array([[255, 0, 0, 2]], np.uint8))
+    0.3333333333333333
+    """
+    union = np.count_nonzero(truth | mask)
+    return int(np.count_nonzero(truth & mask)) / int(union) if union else float("nan")
 
 
-def _accuracies(flow: NDArray[Any], truth: Flow, other: vc.Size, is_matlab: bool) -> NDArray[np.float64]:
-    if is_matlab:
-        errors = rules_matlab.true_pixel_errors(flow, truth.astype(np.float64))
-        return vc.accuracies(errors, rules_matlab.thresholds_px(other))
-    return vc.accuracies(vc.true_pixel_errors(flow, truth), vc.thresholds_px(other))
+def equal_share(truth: Mask, mask: Mask) -> float:
+    """The share of pixels whose bytes are equal (`usePrec`)."""
+    return 1.0 - int(np.count_nonzero(truth != mask)) / truth.size
+
+
+def better_side(truths: tuple[Mask, Mask], masks: tuple[Mask, Mask], measure: Measure) -> tuple[Mask, Mask]:
+    """Both masks or both complements, whichever have the higher sum (`autoFlip`); as they are if equal."""
+    flipped = (~masks[0], ~masks[1])
+    as_given, complement = (sum(map(measure, truths, pair)) for pair in (masks, flipped))
+    return flipped if as_given < complement else masks
+
+
+class PairResults(Protocol):
+    """Where the results of pairs come from: a Results tree, or flows that were just computed."""
+
+    @property
+    def digest(self) -> str: ...
+
+    def read(self, pair: FlowPair) -> FlowsAndMasks: ...
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Scores by pair: SegIUR and T1..T50 both ways, states of flows and masks, and a problem, or nothing."""
+
+    index: NDArray[np.int64]  # (pairs,), rising once merged
+    values: NDArray[np.float64]  # (pairs, 2, 51)
+    states: NDArray[np.int8]  # (pairs, 2): flows, masks
+    problems: NDArray[np.str_]  # (pairs,)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Self]) -> Self:
+        columns = [(part.index, part.values, part.states, part.problems) for part in parts]
+        index, values, states, problems = (np.concatenate(column) for column in zip(*columns, strict=True))
+        order = np.argsort(index)
+        if np.any(np.diff(index[order]) == 0):
+            raise ValueError("a pair comes twice")
+        return cls(index[order], values[order], states[order], problems[order])
+
+    def to_arrays(self) -> Arrays:
+        return {"index": self.index, "values": self.values, "states": self.states, "problems": self.problems}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Self:
+        return cls(arrays["index"], arrays["values"], arrays["states"], arrays["problems"])
+
+
+@dataclass(frozen=True)
+class ScorePairs:
+    """The stage that scores pairs. A pair that can't be read gets NaN and the reason, so that all are said together."""
+
+    truth: TruthTree
+    results: PairResults
+    rules: Rules
+
+    name = "score-pairs"
+    version = 2
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.truth, self.results, self.rules)
+
+    def load(self, shard: Shard) -> list[tuple[int, list[FlowsAndMasks], str]]:
+        return [self._read(item) for item in range(shard.start, shard.stop)]
+
+    def compute(self, payload: list[tuple[int, list[FlowsAndMasks], str]]) -> Arrays:
+        scored = [self._scored(*item) for item in payload]
+        index = np.array([item for item, _, _ in payload], np.int64)
+        values = np.stack([values for values, _, _ in scored])
+        states = np.array([states for _, states, _ in scored], np.int8)
+        return PairScores(index, values, states, np.array([problem for _, _, problem in scored])).to_arrays()
+
+    def keys(self, shard: Shard) -> str:
+        return words_of(self.truth.pairs[shard.start : shard.stop])
+
+    def _read(self, item: int) -> tuple[int, list[FlowsAndMasks], str]:
+        """Truth and result of a pair, and what is wrong with them."""
+        pair = self.truth.pairs[item]
+        read, problems = [], []
+        for tree in (self.truth, self.results):
+            try:
+                read.append(tree.read(pair))
+            except DataError as error:
+                problems.append(str(error))
+        return item, read, "\n".join(problems)
+
+    def _scored(
+        self, item: int, read: list[FlowsAndMasks], problem: str
+    ) -> tuple[NDArray[np.float64], tuple[int, int], str]:
+        if problem:
+            return np.full((2, 51), np.nan), (ABSENT, ABSENT), problem
+        score = score_pair(read[0], read[1], self.rules)
+        return score.values, (score.flow_state, score.mask_state), self._undefined(item, score)
+
+    def _undefined(self, item: int, score: PairScore) -> str:
+        lines = []
+        folder = storage.join(self.truth.root, self.truth.pairs[item].name)
+        for side in (0, 1):
+            if np.isnan(score.values[side, 0]):
+                uri = storage.join(folder, f"mask{side + 1}.png")
+                lines.append(f"{uri}: neither it nor the result has any foreground, so that SegIUR is 0/0")
+            if np.isnan(score.values[side, 1:]).any():
+                uri = storage.join(folder, f"flow{side + 1}.flo")
+                lines.append(f"{uri}: no pixel with known flow; expected some to compare with")
+        return "\n".join(lines)
+
+
+def score_pairs(run: Run, stage: ScorePairs, shard_size: int | None) -> PairScores:
+    """The scores of every pair, in order."""
+    mapped = run.map(stage, len(stage.truth.pairs), shard_size or PAIRS_PER_SCORING)
+    return PairScores.from_arrays(run.read(run.fold(mapped, PairScores), 0))
+
+
+@dataclass(frozen=True)
+class ScoredGroup:
+    """The scored pairs of one group, in name order, and their means over rows, of which a pair has two.
+
+    Where flows are absent the tools average their zeros in; with `skip_absent` they are left out.
+    """
+
+    name: str
+    pairs: tuple[FlowPair, ...]
+    values: NDArray[np.float64]  # (pairs, 2, 51)
+    states: NDArray[np.int8]  # (pairs, 2)
+    skip_absent: bool
+
+    @property
+    def has_flow(self) -> Flags:
+        found: Flags = self.states[:, 0] != ABSENT
+        return found
+
+    def rows(self) -> list[tuple[FlowPair, int, list[float | None]]]:
+        """Pair, side and figures (SegIUR, T1..T50) of each direction; None for flow that is left out."""
+        rows = []
+        for pair, values, flow in zip(self.pairs, self.values.tolist(), self.has_flow, strict=True):
+            for side, figures in enumerate(values):
+                left_out = self.skip_absent and not flow
+                rows.append((pair, side, [figures[0], *([None] * 50 if left_out else figures[1:])]))
+        return rows
+
+    def means(self, mirrored: bool = True) -> list[float | None]:
+        """SegIUR and T1..T50 over all rows, or without mirrored pairs; None where there is nothing to average."""
+        chosen = np.array([mirrored or not pair.flip for pair in self.pairs], np.bool_)
+        counted = chosen & self.has_flow if self.skip_absent else chosen
+        return [exact_mean(self.values[chosen if column == 0 else counted, :, column]) for column in range(51)]
+
+    def t5(self) -> dict[str, float]:
+        """Each pair's T5, mean of both directions."""
+        means = self.values[:, :, 5].mean(axis=1).tolist()
+        return {pair.name: t5 for pair, t5 in zip(self.pairs, means, strict=True)}
+
+
+def scored_groups(
+    pairs: Sequence[FlowPair], scores: PairScores, groups: Sequence[str], skip_absent: bool
+) -> list[ScoredGroup]:
+    """The pairs without a problem, by group; a group all of whose pairs are missing is empty."""
+    made = []
+    for name in groups:
+        chosen = [i for i, pair in enumerate(pairs) if pair.group == name and not scores.problems[i]]
+        own = tuple(pairs[i] for i in chosen)
+        made.append(ScoredGroup(name, own, scores.values[chosen], scores.states[chosen], skip_absent))
+    return made
+
+
+def exact_mean(values: NDArray[np.float64]) -> float | None:
+    """The exactly rounded mean, so that no order matters; None of nothing."""
+    return math.fsum(values.reshape(-1)) / values.size if values.size else None

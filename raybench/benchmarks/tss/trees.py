@@ -1,4 +1,4 @@
-"""Flow sets: the pairs of a TSS `Dataset` tree and of a `Results` tree, listed, looked at and readable one by one.
+"""The trees of TSS: the pairs of a `Dataset` and of a `Results` tree, listed, looked at and readable one by one.
 
 A look costs headers and sizes only; bodies are read where pairs are computed or scored. Problems are noted by pair, so
 that all are said at once, or their pairs left out.
@@ -14,36 +14,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.tss.scoring import Side
 from raybench.digests import digest_of
 from raybench.errors import DataError, InputError
 from raybench.formats import flo, png, tss
 
-TEXTS = ("pair.txt", "flip_gt.txt")
-TRUTH = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png", *TEXTS)
-IMAGES = ("image1.png", "image2.png")
-FLOWS = tuple(f"flow{side}{suffix}" for side in (1, 2) for suffix in flo.FLOW_FORMATS)
+TRUE_FLOWS = ("flow1.flo", "flow2.flo")
+FOUND_FLOWS = tuple(f"flow{side}{suffix}" for side in (1, 2) for suffix in flo.FLOW_FORMATS)
 MASKS = ("mask1.png", "mask2.png")
+IMAGES = ("image1.png", "image2.png")
+TEXTS = ("pair.txt", "flip_gt.txt")
+TRUTH_FILES = (*TRUE_FLOWS, *MASKS, *TEXTS)
+RESULT_FILES = (*FOUND_FLOWS, *MASKS)
 
-T = TypeVar("T")
+Looked = TypeVar("Looked")
 
-Entries = dict[str, dict[str, storage.Entry]]  # by GROUP/PAIR, then by file
-Size = tuple[int, int]  # width, height
+ImagesOfPair = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # both RGB, (height, width, 3)
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One pair of the truth: names of its two source images, whether it is mirrored, sizes of its images."""
+class FlowPair:
+    """One pair of the truth: its folder in a group, names of its two source images, 1 if it is mirrored."""
 
     group: str
-    name: str
+    folder: str
     sources: tuple[str, str]
     flip: int
-    sizes: tuple[Size, Size]
 
     @property
-    def key(self) -> str:
-        return f"{self.group}/{self.name}"
+    def name(self) -> str:
+        return f"{self.group}/{self.folder}"
+
+
+def words_of(pairs: Sequence[FlowPair]) -> str:
+    """Consecutive pairs, for errors."""
+    return pairs[0].name if len(pairs) == 1 else f"{pairs[0].name} … {pairs[-1].name}"
+
+
+@dataclass(frozen=True)
+class FlowsAndMasks:
+    """A pair's flows and masks, of image 1 and of image 2; of a result either may be absent."""
+
+    flows: tuple[flo.FlowField, flo.FlowField] | None
+    masks: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None
 
 
 @dataclass(frozen=True)
@@ -53,159 +65,117 @@ class PairFiles:
     flows: tuple[str, ...]
     masks: tuple[str, ...]
 
+    def read(self, folder: str) -> FlowsAndMasks:
+        """Their content; raises DataError."""
+        flow_uris, mask_uris = ([storage.join(folder, name) for name in names] for names in (self.flows, self.masks))
+        flows = [flo.read_flow(_read(uri), uri, f".{uri.rpartition('.')[2]}") for uri in flow_uris]
+        masks = [tss.read_mask(_read(uri), uri) for uri in mask_uris]
+        return FlowsAndMasks((flows[0], flows[1]) if flows else None, (masks[0], masks[1]) if masks else None)
+
 
 @dataclass(frozen=True)
-class TruthSet:
-    """The pairs of a `Dataset` tree in the order of groups and names. `image_digest` is of the images."""
+class TruthTree:
+    """The pairs of a `Dataset` tree in the order of groups and names."""
 
     root: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[FlowPair, ...]
     digest: str
-    image_digest: str
 
     @classmethod
-    def of(cls, found: Found, pairs: Sequence[Pair], images: bool, by_content: bool) -> TruthSet:
+    def of(cls, listed: ListedTree, pairs: Sequence[FlowPair], by_content: bool) -> TruthTree:
         """These pairs; the digest is of names, sizes and stamps, or of contents (`--verify-inputs`)."""
-        keys = [pair.key for pair in pairs]
-        image_digest = found.digest(keys, IMAGES, by_content) if images else ""
-        return cls(found.root, tuple(pairs), found.digest(keys, TRUTH, by_content), image_digest)
+        return cls(listed.root, tuple(pairs), listed.digest([pair.name for pair in pairs], TRUTH_FILES, by_content))
 
-    def uri(self, item: int, file: str) -> str:
-        return storage.join(self.root, self.pairs[item].key, file)
-
-    def truth(self, item: int) -> Side:
+    def read(self, pair: FlowPair) -> FlowsAndMasks:
         """True flows and masks; raises DataError."""
-        return _side(lambda file: self.uri(item, file), PairFiles(TRUTH[:2], MASKS))
+        return PairFiles(TRUE_FLOWS, MASKS).read(storage.join(self.root, pair.name))
 
-    def images(self, item: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Both images, RGB; raises DataError."""
-        first, second = (tss.read_image(_read(uri), uri) for uri in (self.uri(item, file) for file in IMAGES))
+
+@dataclass(frozen=True)
+class TreeImages:
+    """The images of the pairs of a `Dataset` tree, which only flow methods and pictures need."""
+
+    root: str
+    digest: str
+
+    @classmethod
+    def of(cls, listed: ListedTree, pairs: Sequence[FlowPair], by_content: bool) -> TreeImages:
+        """The images of these pairs."""
+        return cls(listed.root, listed.digest([pair.name for pair in pairs], IMAGES, by_content))
+
+    def read(self, pair: FlowPair) -> ImagesOfPair:
+        """Both images; raises DataError."""
+        uris = [storage.join(self.root, pair.name, file) for file in IMAGES]
+        first, second = (tss.read_image(_read(uri), uri) for uri in uris)
         return first, second
 
 
 @dataclass(frozen=True)
-class ResultSet:
-    """The pairs of a `Results` tree, in the order of the truth's pairs."""
+class ResultsTree:
+    """The results of pairs in a `Results` tree, by the pair's name."""
 
     root: str
-    keys: tuple[str, ...]
-    files: tuple[PairFiles, ...]
+    files: dict[str, PairFiles]
     digest: str
 
     @classmethod
-    def of(cls, found: Found, files: dict[str, PairFiles], by_content: bool) -> ResultSet:
-        """The results of these pairs, in this order."""
-        digest = found.digest(list(files), (*FLOWS, *MASKS), by_content)
-        return cls(found.root, tuple(files), tuple(files.values()), digest)
+    def of(cls, listed: ListedTree, files: dict[str, PairFiles], by_content: bool) -> ResultsTree:
+        """The results of these pairs."""
+        return cls(listed.root, files, listed.digest(list(files), RESULT_FILES, by_content))
 
-    def uri(self, item: int, file: str) -> str:
-        return storage.join(self.root, self.keys[item], file)
-
-    def result(self, item: int) -> Side:
+    def read(self, pair: FlowPair) -> FlowsAndMasks:
         """The flows and masks that are there; raises DataError."""
-        return _side(lambda file: self.uri(item, file), self.files[item])
+        return self.files[pair.name].read(storage.join(self.root, pair.name))
 
 
 @dataclass(frozen=True)
-class Found:
-    """A listed tree: files by pair, and what is wrong with a pair, by pair."""
+class ListedTree:
+    """A listed tree: files by pair and name, and what is wrong with a pair, by pair."""
 
     root: str
-    entries: Entries
+    files: dict[str, dict[str, storage.Entry]]
     problems: dict[str, list[str]]
 
-    def size_bytes(self, keys: Sequence[str]) -> int:
+    def size_bytes(self, pairs: Sequence[str]) -> int:
         """Of all files of these pairs."""
-        return sum(entry.size_bytes for key in keys for entry in self.entries[key].values())
+        return sum(entry.size_bytes for pair in pairs for entry in self.files[pair].values())
 
-    def digest(self, keys: Sequence[str], files: Iterable[str], by_content: bool) -> str:
+    def digest(self, pairs: Sequence[str], wanted: Iterable[str], by_content: bool) -> str:
         """Of names, sizes and stamps of these files of these pairs, or of contents; of texts always of contents."""
-        wanted = set(files)
-        chosen = [self.entries[key][name] for key in keys for name in sorted(wanted & set(self.entries[key]))]
+        names = set(wanted)
+        chosen = [self.files[pair][name] for pair in pairs for name in sorted(names & set(self.files[pair]))]
         texts = [entry for entry in chosen if entry.name.endswith(TEXTS)]
         others = [entry for entry in chosen if not entry.name.endswith(TEXTS)]
         by_file = (storage.identity(self.root, texts, True), storage.identity(self.root, others, by_content))
         return digest_of("flow set", *by_file)
 
 
-def list_truth(root: str) -> Found:
+def list_truth(root: str) -> ListedTree:
     """The pairs of a `Dataset` tree; a file that a pair lacks is a problem of it."""
-    found = _listed(root, (*TRUTH, *IMAGES), "a Dataset tree, GROUP/PAIR/flow1.flo, …")
-    for key, entries in found.entries.items():
-        lacking = [name for name in TRUTH if name not in entries]
+    listed = _listed(root, (*TRUTH_FILES, *IMAGES), "a Dataset tree, GROUP/PAIR/flow1.flo, …")
+    for pair, files in listed.files.items():
+        lacking = [name for name in TRUTH_FILES if name not in files]
         if lacking:
-            found.problems[key] = [f"{storage.join(root, key)}: no {', '.join(lacking)}; the truth needs them"]
-    return found
+            listed.problems[pair] = [f"{storage.join(root, pair)}: no {', '.join(lacking)}; the truth needs them"]
+    return listed
 
 
-def look_at_truth(found: Found, keys: Sequence[str], images: bool) -> dict[str, Pair]:
-    """Headers and texts of these pairs; with `images` also those of images, which must have the flows' sizes.
-
-    Problems are noted in `found`, and the pairs returned are those without any.
-    """
-    whole = [key for key in keys if key not in found.problems]
-    return _sorted_out(found, whole, storage.in_parallel(lambda key: _looked_pair(found, key, images), whole))
-
-
-def list_results(root: str) -> Found:
+def list_results(root: str) -> ListedTree:
     """The pairs of a `Results` tree: those that hold a flow or a mask."""
-    return _listed(root, (*FLOWS, *MASKS), "a Results tree, GROUP/PAIR/flow1.flo, …")
+    return _listed(root, RESULT_FILES, "a Results tree, GROUP/PAIR/flow1.flo, …")
 
 
-def note_empty_results(found: Found, keys: Sequence[str]) -> None:
-    """A pair whose folder is there without a flow or mask has a result, too, as it has for the tools: an empty one."""
-    missing = [key for key in keys if key not in found.entries]
-    there = storage.in_parallel(lambda key: storage.exists(storage.join(found.root, key)), missing)
-    found.entries.update({key: {} for key, exists in zip(missing, there, strict=True) if exists})
-
-
-def look_at_results(found: Found, keys: Sequence[str]) -> dict[str, PairFiles]:
-    """Headers of these pairs' files; problems are noted in `found`, and the pairs returned are those without any."""
-
-    def look(key: str) -> PairFiles | list[str]:
-        files = PairFiles(_both_flows(found.entries[key]), _both(found.entries[key], MASKS))
-        sizes = [_size(found, key, name) for name in (*files.flows, *files.masks)]
-        return [size for size in sizes if isinstance(size, str)] or files
-
-    return _sorted_out(found, keys, storage.in_parallel(look, keys))
-
-
-def broken_bodies(truth: TruthSet, results: ResultSet | None) -> list[str]:
-    """What can only be seen inside the files: NaN, damaged masks. Reads all of them."""
-
-    def look(item: int) -> list[str]:
-        lines = []
-        for read in (truth.truth, *((results.result,) if results else ())):
-            try:
-                read(item)
-            except DataError as error:
-                lines.append(str(error))
-        return lines
-
-    return [line for lines in storage.in_parallel(look, range(len(truth.pairs))) for line in lines]
-
-
-def _sorted_out(found: Found, keys: Sequence[str], looks: Iterable[T | list[str]]) -> dict[str, T]:
-    good: dict[str, T] = {}
-    for key, looked in zip(keys, looks, strict=True):
-        if isinstance(looked, list):
-            found.problems[key] = looked
-        else:
-            good[key] = looked
-    return good
-
-
-def _listed(root: str, files: Sequence[str], what: str) -> Found:
+def _listed(root: str, wanted: Sequence[str], what: str) -> ListedTree:
     """Pairs that hold one of these files; other files and folders (`corr.txt`, `vis/`, …) are none of ours."""
-    entries: Entries = {}
+    files: dict[str, dict[str, storage.Entry]] = {}
     depths = set()
     for entry in storage.list_files(root):
         parts = entry.name.split("/")
-        if parts[-1] in files and not any(part.startswith(".") for part in parts):
+        if parts[-1] in wanted and not any(part.startswith(".") for part in parts):
             depths.add(len(parts))
             if len(parts) == 3:
-                entries.setdefault(f"{parts[0]}/{parts[1]}", {})[parts[2]] = entry
-    if not entries:
+                files.setdefault(f"{parts[0]}/{parts[1]}", {})[parts[2]] = entry
+    if not files:
         if not storage.exists(root):
             reason = "does not exist"
         elif 2 in depths:
@@ -213,41 +183,96 @@ def _listed(root: str, files: Sequence[str], what: str) -> Found:
         else:
             reason = "is a level too high; name the folder of the groups" if 4 in depths else "holds no pair"
         raise DataError(f"{root}: {reason}; expected {what}")
-    return Found(root, dict(sorted(entries.items())), {})
+    return ListedTree(root, dict(sorted(files.items())), {})
 
 
-def _looked_pair(found: Found, key: str, images: bool) -> Pair | list[str]:
+def note_empty_results(listed: ListedTree, pairs: Sequence[str]) -> None:
+    """A pair whose folder is there without a flow or mask has a result, too, as it has for the tools: an empty one."""
+    missing = [pair for pair in pairs if pair not in listed.files]
+    there = storage.in_parallel(lambda pair: storage.exists(storage.join(listed.root, pair)), missing)
+    listed.files.update({pair: {} for pair, exists in zip(missing, there, strict=True) if exists})
+
+
+def look_at_truth(listed: ListedTree, pairs: Sequence[str], images: bool) -> dict[str, FlowPair]:
+    """Headers and texts of these pairs; with `images` also those of images, which must have the flows' sizes.
+
+    Problems are noted in `listed`, and the pairs returned are those without any.
+    """
+    whole = [pair for pair in pairs if pair not in listed.problems]
+    return _without_problems(listed, whole, lambda pair: _looked_pair(listed, pair, images))
+
+
+def look_at_results(listed: ListedTree, pairs: Sequence[str]) -> dict[str, PairFiles]:
+    """Headers of these pairs' files; problems are noted in `listed`, and the pairs returned are those without any."""
+
+    def look(pair: str) -> PairFiles | list[str]:
+        there = listed.files[pair]
+        files = PairFiles(_both_flows(there), MASKS if all(name in there for name in MASKS) else ())
+        sizes = [_size(listed, pair, name) for name in (*files.flows, *files.masks)]
+        return [size for size in sizes if isinstance(size, str)] or files
+
+    return _without_problems(listed, pairs, look)
+
+
+def broken_bodies(truth: TruthTree, results: ResultsTree | None) -> list[str]:
+    """What can only be seen inside the files: NaN, damaged masks. Reads all of them."""
+
+    def look(pair: FlowPair) -> list[str]:
+        lines = []
+        for tree in (truth, *((results,) if results else ())):
+            try:
+                tree.read(pair)
+            except DataError as error:
+                lines.append(str(error))
+        return lines
+
+    return [line for lines in storage.in_parallel(look, truth.pairs) for line in lines]
+
+
+def _without_problems(
+    listed: ListedTree, pairs: Sequence[str], look: Callable[[str], Looked | list[str]]
+) -> dict[str, Looked]:
+    """What a look at each pair gives; where it gives problems, they are noted."""
+    good: dict[str, Looked] = {}
+    for pair, looked in zip(pairs, storage.in_parallel(look, pairs), strict=True):
+        if isinstance(looked, list):
+            listed.problems[pair] = looked
+        else:
+            good[pair] = looked
+    return good
+
+
+def _looked_pair(listed: ListedTree, pair: str, images: bool) -> FlowPair | list[str]:
     lines: list[str] = []
-    texts = [_text(found.root, key, *text) for text in ((TEXTS[0], tss.read_pair), (TEXTS[1], tss.read_flip))]
-    sizes = {name: _size(found, key, name) for name in TRUTH[:4]}
+    folder = storage.join(listed.root, pair)
+    texts = [_text(storage.join(folder, TEXTS[0]), tss.read_pair), _text(storage.join(folder, TEXTS[1]), tss.read_flip)]
+    sizes = {name: _size(listed, pair, name) for name in (*TRUE_FLOWS, *MASKS)}
     if images:
-        lacking = [name for name in IMAGES if name not in found.entries[key]]
-        lines += [f"{storage.join(found.root, key)}: no {name}, which is needed here" for name in lacking]
-        sizes |= {name: _size(found, key, name) for name in IMAGES if name not in lacking}
+        lacking = [name for name in IMAGES if name not in listed.files[pair]]
+        lines += [f"{folder}: no {name}, which is needed here" for name in lacking]
+        sizes |= {name: _size(listed, pair, name) for name in IMAGES if name not in lacking}
     lines += [value.args[0] for value in texts if isinstance(value, InputError)]
     lines += [size for size in sizes.values() if isinstance(size, str)]
     for name, size in sizes.items():
         flow = f"flow{name[-5]}.flo"
         if not isinstance(size, str) and not isinstance(sizes[flow], str) and size != sizes[flow]:
-            uri = storage.join(found.root, key, name)
+            uri = storage.join(folder, name)
             lines.append(f"{uri}: {size[0]}x{size[1]}, but {flow} is {sizes[flow][0]}x{sizes[flow][1]}")
     if lines:
         return lines
-    group, name = key.split("/")
-    return Pair(group, name, texts[0], texts[1], (sizes["flow1.flo"], sizes["flow2.flo"]))  # type: ignore[arg-type]
+    return FlowPair(*pair.split("/"), *texts)  # type: ignore[arg-type]
 
 
-def _text(root: str, key: str, file: str, parse: Callable[[bytes, str], object]) -> object:
-    uri = storage.join(root, key, file)
+def _text(uri: str, parse: Callable[[bytes, str], object]) -> object:
     try:
         return parse(_read(uri), uri)
     except DataError as error:
         return error
 
 
-def _size(found: Found, key: str, file: str) -> Size | str:
+def _size(listed: ListedTree, pair: str, file: str) -> tuple[int, int] | str:
     """Width and height of a flow, mask or image from its header, or what is wrong with it."""
-    uri, entry = storage.join(found.root, key, file), found.entries[key][file]
+    uri = storage.join(listed.root, pair, file)
     stem, _, suffix = file.rpartition(".")
     try:
         if not stem.startswith("flow"):
@@ -256,27 +281,15 @@ def _size(found: Found, key: str, file: str) -> Size | str:
             return tss.mask_size(start, uri) if stem.startswith("mask") else (header.width, header.height)
         count = flo.FLOW_FORMATS[f".{suffix}"].header_bytes
         start = storage.read(uri) if count is None else storage.read_start(uri, count)
-        return flo.flow_size(start, entry.size_bytes, uri, f".{suffix}")
+        return flo.flow_size(start, listed.files[pair][file].size_bytes, uri, f".{suffix}")
     except DataError as error:
         return str(error)
 
 
-def _both_flows(entries: dict[str, storage.Entry]) -> tuple[str, ...]:
+def _both_flows(there: Iterable[str]) -> tuple[str, ...]:
     """The two flow files, in the first of the kinds that is there; a `flow1.png` beside a `flow1.flo` is a picture."""
-    sides = [
-        [f"flow{side}{suffix}" for suffix in flo.FLOW_FORMATS if f"flow{side}{suffix}" in entries] for side in (1, 2)
-    ]
+    sides = [[name for name in FOUND_FLOWS if name in there and name[4] == side] for side in "12"]
     return (sides[0][0], sides[1][0]) if all(sides) else ()
-
-
-def _both(entries: dict[str, storage.Entry], names: tuple[str, ...]) -> tuple[str, ...]:
-    return names if all(name in entries for name in names) else ()
-
-
-def _side(uri_of: Callable[[str], str], files: PairFiles) -> Side:
-    flows = [flo.read_flow(_read(uri_of(name)), uri_of(name), f".{name.rpartition('.')[2]}") for name in files.flows]
-    masks = [tss.read_mask(_read(uri_of(name)), uri_of(name)) for name in files.masks]
-    return Side((flows[0], flows[1]) if flows else None, (masks[0], masks[1]) if masks else None)
 
 
 def _read(uri: str) -> bytes:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raybench.benchmarks.tss import trees
-from raybench.benchmarks.tss.pair_scores import PairScores, ScorePairs
-from raybench.benchmarks.tss.scoring import Rules
+from raybench.benchmarks.tss.scoring import PairScores, Rules, ScorePairs
 from raybench.engine.shards import plan
 
 
@@ -41,9 +40,9 @@ def test_a_pair_that_comes_twice_is_an_error():
 def stage(**rules):
     data = GOLDEN / "tss/data"
     true, found = trees.list_truth(str(data / "Dataset")), trees.list_results(str(data / "Results"))
-    keys = list(true.entries)
-    truth = trees.TruthSet.of(true, list(trees.look_at_truth(true, keys, False).values()), False, False)
-    results = trees.ResultSet.of(found, trees.look_at_results(found, keys), False)
+    names = list(true.files)
+    truth = trees.TruthTree.of(true, list(trees.look_at_truth(true, names, False).values()), False)
+    results = trees.ResultsTree.of(found, trees.look_at_results(found, names), False)
     return ScorePairs(truth, results, Rules(**rules))
 
 

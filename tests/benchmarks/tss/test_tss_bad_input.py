@@ -10,6 +10,7 @@ import pytest
 from conftest import GOLDEN
 from PIL import Image
 
+from raybench.benchmarks.tss import inputs
 from raybench.formats.flo import read_flow, write_flo
 
 
@@ -72,7 +73,7 @@ def test_a_size_that_can_t_be(run, trees, size):
 def test_every_nan_is_named_with_its_file_and_place(run, trees, seen, monkeypatch):
     """Small sets are read through at the start, also by `check`; of large ones the scoring stage finds all."""
     if seen == "by the run":
-        monkeypatch.setattr("raybench.benchmarks.tss.chosen_pairs.LOOK_BYTES", 0)
+        monkeypatch.setattr(inputs, "LOOK_BYTES", 0)
     files = [trees[1] / "p01_same/flow1.flo", trees[1] / "p06_flipped/flow2.flo", trees[0] / "p08_greysame/flow2.flo"]
     for file in files:
         spoil_flow(file, lambda flow: flow.__setitem__((4, 7, 1), np.nan))

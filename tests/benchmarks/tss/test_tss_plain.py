@@ -4,7 +4,8 @@ import cv2
 import numpy as np
 import pytest
 
-from raybench.benchmarks.tss.scoring import Rules, Side, score_pair
+from raybench.benchmarks.tss.scoring import Rules, score_pair
+from raybench.benchmarks.tss.trees import FlowsAndMasks
 
 
 def plain_known(flow):
@@ -82,7 +83,7 @@ def made_pair(seed):
         result.append((found, grey))
     sides = [tuple(zip(*rows, strict=True)) for rows in (truth, result)]
     kept = [(True, True), (True, False), (False, True)][seed % 3]
-    return Side(*sides[0]), Side(sides[1][0] if kept[0] else None, sides[1][1] if kept[1] else None)
+    return FlowsAndMasks(*sides[0]), FlowsAndMasks(sides[1][0] if kept[0] else None, sides[1][1] if kept[1] else None)
 
 
 @pytest.mark.parametrize("seed", range(45))

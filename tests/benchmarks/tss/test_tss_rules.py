@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raybench.benchmarks.tss import resampling, rules_matlab, rules_vc, segmentation
-from raybench.benchmarks.tss.rules_vc import UNKNOWN_PX
+from raybench.benchmarks.tss import rules_matlab, rules_vc, scoring
+from raybench.formats.flo import UNKNOWN_PX
 
 
 def field(height, width, seed=0, reach=20.0):
@@ -40,7 +40,7 @@ def test_an_error_just_at_the_threshold_is_right_and_the_next_float_is_wrong():
     limit = rules_vc.thresholds_px((600, 800))[4]
     assert limit == 40
     errors = np.array([limit, np.nextafter(limit, np.float32(99))], np.float32)
-    assert rules_vc.accuracies(errors, np.array([limit])).tolist() == [0.5]
+    assert rules_vc.shares_within(errors, np.array([limit])).tolist() == [0.5]
 
 
 def test_thresholds_are_rounded_to_float32_as_the_tool_compares():
@@ -53,11 +53,11 @@ def test_thresholds_are_rounded_to_float32_as_the_tool_compares():
 def test_all_fifty_thresholds_agree_with_one_pass_each(errors, side):
     errors, limits = np.array(errors, np.float32), rules_vc.thresholds_px((side, 1))
     expected = [1.0 - np.count_nonzero(errors > limit) / len(errors) for limit in limits]
-    assert rules_vc.accuracies(errors, limits).tolist() == expected
+    assert rules_vc.shares_within(errors, limits).tolist() == expected
 
 
 def test_no_known_pixel_gives_no_figure():
-    assert np.isnan(rules_vc.accuracies(np.zeros(0, np.float32), rules_vc.thresholds_px((5, 5)))).all()
+    assert np.isnan(rules_vc.shares_within(np.zeros(0, np.float32), rules_vc.thresholds_px((5, 5)))).all()
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_resizing_is_opencvs_to_the_last_bit(sizes):
     old, new = sizes
     values, grey = field(*old), np.random.default_rng(1).integers(0, 256, old).astype(np.uint8)
     expected = cv2.resize(values, new[::-1], interpolation=cv2.INTER_LINEAR).reshape(*new, 2)
-    np.testing.assert_allclose(resampling.resized(values, new), expected, rtol=0, atol=2e-5)  # a build may fuse
-    assert np.array_equal(resampling.resized_bytes(grey, new), cv2.resize(grey, new[::-1]).reshape(new))
+    np.testing.assert_allclose(rules_vc.resized_floats(values, new), expected, rtol=0, atol=2e-5)  # a build may fuse
+    assert np.array_equal(rules_vc.resized_bytes(grey, new), cv2.resize(grey, new[::-1]).reshape(new))
 
 
 def test_warping_is_the_remap_of_opencv_4():
@@ -77,28 +77,28 @@ def test_warping_is_the_remap_of_opencv_4():
     y, x = np.mgrid[:40, :44].astype(np.float32)
     places = (along[:, :, 0] + x, along[:, :, 1] + y)
     expected = cv2.remap(back, *places, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=(1e10, 1e10))
-    np.testing.assert_allclose(resampling.warped(back, along, 1e10), expected, rtol=1e-6, atol=1e-4)
+    np.testing.assert_allclose(rules_vc.warped(back, along, 1e10), expected, rtol=1e-6, atol=1e-4)
 
 
 def test_flows_of_the_truths_size_are_not_touched_and_both_are_if_one_differs():
     one, two = field(8, 10), field(6, 9)
-    same = rules_vc.resized_pair(one, two, (8, 10), (6, 9))
+    same = rules_vc.fitted_flows((one, two), ((8, 10), (6, 9)))
     assert same[0] is one and same[1] is two
-    changed = rules_vc.resized_pair(one, two, (8, 10), (12, 18))
+    changed = rules_vc.fitted_flows((one, two), ((8, 10), (12, 18)))
     assert not np.array_equal(changed[0], one)
 
 
 def test_a_flow_at_half_size_becomes_twice_as_long():
     """x' = (x/2 + f)·2 - x = 2f, whatever x."""
     half = np.full((6, 8, 2), 3.5, np.float32)
-    for resized in rules_vc.resized_pair(half, half, (12, 16), (12, 16)):
+    for resized in rules_vc.fitted_flows((half, half), ((12, 16), (12, 16))):
         np.testing.assert_allclose(resized, 7.0, atol=1e-5)
 
 
 def test_what_mixes_known_and_unknown_is_unknown():
     half = np.zeros((4, 4, 2), np.float32)
     half[0, 0, 1] = -2e9
-    resized, _ = rules_vc.resized_pair(half, half.copy() * 0, (8, 8), (8, 8))
+    resized, _ = rules_vc.fitted_flows((half, half.copy() * 0), ((8, 8), (8, 8)))
     assert np.argwhere(~rules_vc.known(resized)).tolist() == [[y, x] for y in range(3) for x in range(3)]
 
 
@@ -108,37 +108,37 @@ def test_going_there_and_back_makes_the_mask_strictly_below_20_px():
     for back, expected in ((-10, 255), (-29.9, 255), (-30, 0), (9.9, 255), (10, 0)):
         other = np.zeros_like(there)
         other[:, :, 0] = back
-        mask = rules_vc.consistent(there, other)
+        mask = rules_vc.consistent_mask(there, other)
         assert (mask[:, :30] == expected).all()
         assert (mask[:, 30:] == 0).all()  # points outside
 
 
 def test_masks_are_compared_bit_by_bit():
     truth, mask = np.array([[255, 1, 0, 6]], np.uint8), np.array([[1, 2, 0, 3]], np.uint8)
-    assert segmentation.intersection_over_union(truth, mask) == 2 / 3
-    assert segmentation.precision(truth, mask) == 0.25
-    assert np.isnan(segmentation.intersection_over_union(truth * 0, mask * 0))
+    assert scoring.intersection_over_union(truth, mask) == 2 / 3
+    assert scoring.equal_share(truth, mask) == 0.25
+    assert np.isnan(scoring.intersection_over_union(truth * 0, mask * 0))
 
 
 def test_a_mask_is_cut_above_128_only_if_it_is_resized():
     mask = np.array([[1, 128, 129, 255]], np.uint8)
-    assert segmentation.fitted(mask, (1, 4)) is mask
-    assert segmentation.fitted(np.full((2, 2), 128, np.uint8), (3, 3)).max() == 0
-    assert segmentation.fitted(np.full((2, 2), 129, np.uint8), (3, 3)).min() == 255
+    assert rules_vc.fitted_mask(mask, (1, 4)) is mask
+    assert rules_vc.fitted_mask(np.full((2, 2), 128, np.uint8), (3, 3)).max() == 0
+    assert rules_vc.fitted_mask(np.full((2, 2), 129, np.uint8), (3, 3)).min() == 255
 
 
 def test_the_better_side_is_of_both_masks_together():
     truth = np.array([[255, 255, 255, 0]], np.uint8)
     good, bad = truth, ~truth
-    measure = segmentation.intersection_over_union
-    assert segmentation.better_side((truth, truth), (bad, bad), measure)[0].tolist() == good.tolist()
-    kept = segmentation.better_side((truth, truth), (good, bad), measure)  # equal sums: as given
+    measure = scoring.intersection_over_union
+    assert scoring.better_side((truth, truth), (bad, bad), measure)[0].tolist() == good.tolist()
+    kept = scoring.better_side((truth, truth), (good, bad), measure)  # equal sums: as given
     assert kept[0] is good
 
 
 @pytest.mark.parametrize(("old", "new"), [(5, 9), (9, 5), (12, 3), (1, 4), (4, 1), (3, 3)])
 def test_the_matlab_resize_keeps_constants_and_made_larger_also_straight_lines(old, new):
-    weights = rules_matlab.resized(np.eye(old), (new, old))
+    weights = rules_matlab.antialiased(np.eye(old), (new, old))
     np.testing.assert_allclose(weights.sum(axis=1), 1)
     if new >= old:
         centres = (np.arange(new) + 0.5) * old / new
@@ -149,7 +149,7 @@ def test_the_matlab_resize_keeps_constants_and_made_larger_also_straight_lines(o
 def test_the_matlab_resize_smooths_when_it_makes_smaller():
     """Halved, a pixel rests on four with the weights of a triangle, 1 3 3 1; at the edge on its mirror image."""
     expected = np.array([[4, 3, 1, 0, 0, 0], [0, 1, 3, 3, 1, 0], [0, 0, 0, 1, 3, 4]]) / 8
-    np.testing.assert_allclose(rules_matlab.resized(np.eye(6), (3, 6)), expected)
+    np.testing.assert_allclose(rules_matlab.antialiased(np.eye(6), (3, 6)), expected)
 
 
 def test_the_matlab_warp_is_exact_for_parabolas():

@@ -1,4 +1,6 @@
-"""One sheet a pair: both directions below each other, source, warped image, true and found flow, error, foreground.
+"""Sheets of panels as JPEG: the overview of a pair, its thumb, and the contact sheet of a group.
+
+An overview shows, per direction, source, warped image, true and found flow, error and foreground.
 
 Made to answer at a glance: where is it wrong, by how much, and is it the flow, the mask or the pair (mirrored)?
 """
@@ -12,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from raybench.benchmarks.tss.panels import GROUND, LOST, MOST, OUTLINE, Pixels, error_colours
-from raybench.benchmarks.tss.wheel import wheel_key
+from raybench.benchmarks.tss.panels import GROUND, LOST, MOST_RATIO, OUTLINE, Pixels, error_colours, wheel_key
 
 PANEL_PX = 220
 GAP_PX = 6
@@ -139,11 +140,11 @@ def _label(draw: ImageDraw.ImageDraw, direction: Direction, seg_name: str, top: 
 def _legend(sheet: Image.Image, draw: ImageDraw.ImageDraw, top: int) -> None:
     """The error scale below its column, the wheel below the flows, the marks below the rest."""
     error = LABEL_PX + 4 * (PANEL_PX + GAP_PX)
-    ramp = error_colours(np.tile(np.linspace(0, MOST, PANEL_PX), (10, 1)))
+    ramp = error_colours(np.tile(np.linspace(0, MOST_RATIO, PANEL_PX), (10, 1)))
     sheet.paste(Image.fromarray(ramp), (error, top + 2))
-    for value, words in ((0, "0"), (1, "T5"), (2, "2 T5"), (MOST, "4 T5+")):
-        x = error + value / MOST * PANEL_PX
-        draw.text((x, top + 14), words, PALE, font=_font(11), anchor="ra" if value == MOST else "la")
+    for value, words in ((0, "0"), (1, "T5"), (2, "2 T5"), (MOST_RATIO, "4 T5+")):
+        x = error + value / MOST_RATIO * PANEL_PX
+        draw.text((x, top + 14), words, PALE, font=_font(11), anchor="ra" if value == MOST_RATIO else "la")
     flow = LABEL_PX + 2 * (PANEL_PX + GAP_PX)
     sheet.paste(Image.fromarray(wheel_key(34)), (flow, top + 2))
     draw.text((flow + 42, top + 10), "direction of motion; white: none, grey: unknown", PALE, font=_font(11))
