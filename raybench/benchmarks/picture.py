@@ -1,4 +1,4 @@
-"""Pictures of flow pairs, from arrays to bytes: colours, panels, one sheet a pair, one a group. Knows no files."""
+"""Picture: what a benchmark shows in the report beside its tables. It knows no files."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.tss.rules_vc import Flags, known, warped
+from raybench.benchmarks.tss.rules_vc import PixelFlags, known, warped
 from raybench.formats.flo import UNKNOWN_PX, FlowField
 
 Pixels = NDArray[np.uint8]
@@ -82,7 +82,9 @@ def error_colours(ratio: NDArray[np.float64]) -> Pixels:
     return np.stack(mixed, -1).astype(np.uint8)
 
 
-def error_map(image: Pixels, errors: NDArray[np.float32], asked: Flags, found: Flags, limit_px: float) -> Pixels:
+def error_map(
+    image: Pixels, errors: NDArray[np.float32], asked: PixelFlags, found: PixelFlags, limit_px: float
+) -> Pixels:
     """The error of each pixel with true flow, with the T5 contour; elsewhere the image, pale and grey."""
     grey = image.mean(axis=2, keepdims=True)
     pale = np.broadcast_to(175 + grey * 0.3, image.shape)
@@ -116,12 +118,12 @@ def outlined(image: Pixels, truth: Pixels) -> Pixels:
     return made
 
 
-def faded(image: Pixels, asked: Flags) -> Pixels:
+def faded(image: Pixels, asked: PixelFlags) -> Pixels:
     """The image, pale where nobody asks."""
     return np.where(asked[..., np.newaxis], image, 190 + image // 4).astype(np.uint8)
 
 
-def grown(inside: Flags, width: int) -> Flags:
+def grown(inside: PixelFlags, width: int) -> PixelFlags:
     """Pixels inside, and those within `width` steps of them."""
     made = inside.copy()
     for _ in range(width):

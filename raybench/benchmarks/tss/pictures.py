@@ -16,7 +16,7 @@ import numpy as np
 from raybench import storage
 from raybench.benchmarks.picture import Picture
 from raybench.benchmarks.tss import panels, sheets
-from raybench.benchmarks.tss.rules_vc import Flags, endpoint_errors, known, thresholds_px
+from raybench.benchmarks.tss.rules_vc import PixelFlags, endpoint_errors, known, thresholds_px
 from raybench.benchmarks.tss.scoring import (
     ABSENT,
     COMPLEMENT,
@@ -166,7 +166,7 @@ def _panels(side: int, images: ImagesOfPair, truth: FlowsAndMasks, score: PairSc
     return made
 
 
-def _shown(panel: dict[str, Any], asked: Flags) -> tuple[Any, ...]:
+def _shown(panel: dict[str, Any], asked: PixelFlags) -> tuple[Any, ...]:
     """The panels of the overview: flow is compared where the truth is known, so the rest of it is faded."""
     flow = panel["flow"]
     return tuple({**panel, "flow": None if flow is None else panels.faded(flow, asked)}.values())

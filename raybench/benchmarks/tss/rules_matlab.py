@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.tss.rules_vc import CONSISTENT_PX, PERCENTS, Flags, Mask, Size, shares_within
+from raybench.benchmarks.tss.rules_vc import CONSISTENT_PX, PERCENTS, Mask, PixelFlags, Size, shares_within
 from raybench.formats.flo import UNKNOWN_PX, FlowField
 
 Field = NDArray[np.float64]
@@ -74,7 +74,7 @@ def flow_accuracies(flow: Field, truth: FlowField, other: Size) -> NDArray[np.fl
     return shares_within(np.sqrt((difference**2).sum(axis=1)), PERCENTS / 100 * max(other))
 
 
-def _known(flow: Field) -> Flags:
+def _known(flow: Field) -> PixelFlags:
     return (np.abs(flow[..., 0]) < UNKNOWN_FROM_PX) & (np.abs(flow[..., 1]) < UNKNOWN_FROM_PX)
 
 
@@ -109,7 +109,7 @@ def _taps(old: int, new: int) -> list[tuple[NDArray[np.intp], NDArray[np.float64
     return list(zip(np.minimum(mirrored, 2 * old - 1 - mirrored), share, strict=True))
 
 
-def _bicubic(values: Field, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Field, Flags]:
+def _bicubic(values: Field, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Field, PixelFlags]:
     """Values at places inside, (n, channels), by cubic convolution (Keys, a = -1/2), and where all taps are known."""
     framed = _framed(np.where(_known(values)[:, :, np.newaxis], values, np.nan))
     rows, columns = values.shape[:2]
@@ -121,7 +121,7 @@ def _bicubic(values: Field, x: NDArray[np.float64], y: NDArray[np.float64]) -> t
         for i in range(4):
             weight = (down[j] * across[i])[:, np.newaxis]
             total += np.where(weight == 0, 0.0, framed[top + j, left + i] * weight)
-    usable: Flags = np.isfinite(total.sum(axis=1))
+    usable: PixelFlags = np.isfinite(total.sum(axis=1))
     return np.nan_to_num(total), usable
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from raybench.formats.flo import UNKNOWN_PX, FlowField
 
-Flags = NDArray[np.bool_]
+PixelFlags = NDArray[np.bool_]
 Mask = NDArray[np.uint8]
 Size = tuple[int, int]  # height, width
 
@@ -84,7 +84,7 @@ def true_pixel_errors(flow: FlowField, truth: FlowField) -> NDArray[np.float32]:
     return endpoint_errors(_chosen(flow, asked), _chosen(truth, asked))
 
 
-def _chosen(flow: FlowField, asked: Flags) -> FlowField:
+def _chosen(flow: FlowField, asked: PixelFlags) -> FlowField:
     """The asked pixels, (n, 2); both parts are moved as one number, which is twice as fast."""
     return np.ascontiguousarray(flow).view(np.uint64).reshape(-1)[asked].view(np.float32).reshape(-1, 2)
 
@@ -102,10 +102,10 @@ def endpoint_errors(flow: FlowField, truth: FlowField) -> NDArray[np.float32]:
     return errors
 
 
-def known(flow: FlowField) -> Flags:
+def known(flow: FlowField) -> PixelFlags:
     """Where a flow (…, 2) is known."""
     within = np.ascontiguousarray(np.abs(flow) <= UNKNOWN_BEYOND_PX)
-    both: Flags = within.view(np.uint16)[..., 0] == BOTH_KNOWN
+    both: PixelFlags = within.view(np.uint16)[..., 0] == BOTH_KNOWN
     return both
 
 
@@ -209,7 +209,7 @@ def warped(values: NDArray[np.float32], flow: FlowField, outside: float) -> NDAr
     return total
 
 
-def _steps(place: NDArray[np.float32], side: int) -> tuple[NDArray[np.intp], NDArray[np.float32], Flags]:
+def _steps(place: NDArray[np.float32], side: int) -> tuple[NDArray[np.intp], NDArray[np.float32], PixelFlags]:
     """The first of two neighbours, counted in a frame of one pixel, the weight of the second, and who is outside."""
     steps = np.rint(np.clip(place, -FAR_PX, FAR_PX) * np.float32(REMAP_STEPS)).astype(np.int32)
     whole = steps >> 5

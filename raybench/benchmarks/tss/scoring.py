@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.tss import rules_matlab, rules_vc
-from raybench.benchmarks.tss.rules_vc import Flags, Mask, Size
+from raybench.benchmarks.tss.rules_vc import Mask, PixelFlags, Size
 from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, TruthTree, words_of
 from raybench.digests import digest_of
 from raybench.engine.run import Run
@@ -240,8 +240,8 @@ class ScoredGroup:
     skip_absent: bool
 
     @property
-    def has_flow(self) -> Flags:
-        found: Flags = self.states[:, 0] != ABSENT
+    def has_flow(self) -> PixelFlags:
+        found: PixelFlags = self.states[:, 0] != ABSENT
         return found
 
     def rows(self) -> list[tuple[FlowPair, int, list[float | None]]]:
