@@ -1,19 +1,25 @@
-"""What the benchmarks of patches share: their options, and how strips or vector files become features."""
+"""What the benchmarks of patches share: options, how files of tasks are read, how patches become features."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from raybench import storage
 from raybench.benchmarks.job import DescribedOptions, Job, device_for
 from raybench.benchmarks.options import option
 from raybench.descriptors import DescriptorSpec, resolve
+from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
-from raybench.errors import ConfigError
+from raybench.errors import ConfigError, InputError, ProblemList
 from raybench.extract.patches import Extract, Features, ReadVectors, extract_features
 from raybench.search.distances import DISTANCES
 from raybench.sources.patches import Source
 from raybench.sources.strips import Strips
 from raybench.sources.vector_files import VectorFiles
+
+T = TypeVar("T")
 
 MODEL_OPTIONS = ("input_size", "normalise")
 BY_DESCRIPTOR = "L2; hamming for binary descriptors"
@@ -38,6 +44,30 @@ class PatchOptions(DescribedOptions):
     distance: str | None = option(
         None, "how descriptors are compared", "protocol", default_words=BY_DESCRIPTOR, choices=DISTANCES
     )
+
+
+def read_files(
+    folder: str, names: Sequence[str], parse: Callable[[bytes, str], T], problems: ProblemList
+) -> tuple[dict[str, T], dict[str, str]]:
+    """The parsed files by stem and their digests by name; what is wrong with one is noted."""
+
+    def one(name: str) -> tuple[T | InputError, str]:
+        uri = storage.join(folder, name)
+        try:
+            data = storage.read(uri)
+            return parse(data, uri), digest_of_bytes(data)
+        except InputError as error:
+            return error, ""
+
+    parsed: dict[str, T] = {}
+    digests = {}
+    for name, (value, digest) in zip(names, storage.in_parallel(one, names), strict=True):
+        if isinstance(value, InputError):
+            problems.add(value)
+        else:
+            parsed[name.rpartition(".")[0]] = value
+            digests[name] = digest
+    return parsed, digests
 
 
 def open_source(job: Job[PatchOptions]) -> tuple[Source, DescriptorSpec | None]:

@@ -7,20 +7,16 @@ The layout is that of the HBench toolbox: `benchmarks/classification/*.benchmark
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TypeVar
 
 from raybench import storage
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.options import asked, option
 from raybench.benchmarks.patches import MODEL_OPTIONS, PatchOptions
 from raybench.descriptors import DescriptorSpec
-from raybench.digests import digest_of_bytes
-from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
-
-T = TypeVar("T")
+from raybench.errors import ConfigError, DataError, suggestion
 
 COMMON_NEEDS = "--benchmarks, and --data with --descriptor, or --features, or --results"
 
@@ -81,30 +77,6 @@ def chosen_tasks(files: Iterable[str], pattern: str | None, folder: str) -> list
             f"--task {pattern}: fits none of the {len(names)} tasks in {folder}{suggestion(pattern or '', names)}"
         )
     return chosen
-
-
-def read_files(
-    folder: str, names: Sequence[str], parse: Callable[[bytes, str], T], problems: ProblemList
-) -> tuple[dict[str, T], dict[str, str]]:
-    """The parsed files by stem and their digests by name; what is wrong with one is noted."""
-
-    def one(name: str) -> tuple[T | InputError, str]:
-        uri = storage.join(folder, name)
-        try:
-            data = storage.read(uri)
-            return parse(data, uri), digest_of_bytes(data)
-        except InputError as error:
-            return error, ""
-
-    parsed: dict[str, T] = {}
-    digests = {}
-    for name, (value, digest) in zip(names, storage.in_parallel(one, names), strict=True):
-        if isinstance(value, InputError):
-            problems.add(value)
-        else:
-            parsed[name.rpartition(".")[0]] = value
-            digests[name] = digest
-    return parsed, digests
 
 
 def descriptor_name(job: Job[HBenchOptions], descriptor: DescriptorSpec | None) -> str:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.hbench.inputs import HBenchOptions, chosen_tasks, find_folder, read_files
+from raybench.benchmarks.hbench.inputs import HBenchOptions, chosen_tasks, find_folder
 from raybench.benchmarks.job import Job
+from raybench.benchmarks.patches import read_files
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
 from raybench.formats import hbench_retrieval as files

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.hbench.inputs import read_files
 from raybench.benchmarks.hpatches import inputs as hpatches
 from raybench.benchmarks.hpatches.inputs import EVERY_NUMBER, LEVELS, NUMBERS, TaskFolder
 from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.patches import read_files
 from raybench.digests import digest_of
 from raybench.engine.export import Export
 from raybench.engine.run import Run

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.curves import curve_arrays, curve_file
-from raybench.benchmarks.hbench.inputs import read_files
 from raybench.benchmarks.hpatches import inputs as hpatches
 from raybench.benchmarks.hpatches.inputs import LEVELS, Patches, TaskFolder
 from raybench.benchmarks.hpatches.pair_views import RankedLists, imbalanced_part, view_tables
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.benchmarks.pair_groups import PairSequences
+from raybench.benchmarks.patches import read_files
 from raybench.digests import digest_of
 from raybench.engine.export import Export
 from raybench.engine.run import Run
