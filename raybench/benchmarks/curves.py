@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from raybench.engine.stages import Mapped
 from raybench.formats.parquet import write_parquet
@@ -20,5 +21,9 @@ def curve_arrays(ranked: Flags) -> Arrays:
 
 def curve_file(scores: Mapped, index: int) -> bytes:
     """The points in a scored shard, as Parquet."""
-    arrays = scores.read(index)
-    return write_parquet({name: arrays[name] for name in COLUMNS})
+    return scored_curve_file(index, scores.read(index))
+
+
+def scored_curve_file(item: Any, scores: Arrays) -> bytes:
+    """The points of a scored item, as Parquet; its arrays are all that is needed."""
+    return write_parquet({name: scores[name] for name in COLUMNS})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.job import DescribedOptions, Job, device_for
@@ -68,6 +72,37 @@ def read_files(
             parsed[name.rpartition(".")[0]] = value
             digests[name] = digest
     return parsed, digests
+
+
+@dataclass(frozen=True)
+class DescribedPatches:
+    """The patches of a job that computes: where they are, what describes them, how descriptors are compared."""
+
+    job: Job[PatchOptions]
+    source: Source
+    descriptor: DescriptorSpec | None  # None: the source holds vectors
+    distance: str
+
+    @classmethod
+    def open(cls, job: Job[PatchOptions], known: tuple[str, ...] = DISTANCES) -> DescribedPatches:
+        """The job's source, descriptor and distance; raises InputError if one of them is not there."""
+        source, descriptor = open_source(job)
+        return cls(job, source, descriptor, chosen_distance(job, descriptor, known))
+
+    @property
+    def digests(self) -> dict[str, str]:
+        own = {"descriptor": self.descriptor.digest} if self.descriptor else {}
+        return {**own, "patches": self.source.digest}
+
+    @property
+    def descriptor_name(self) -> str:
+        """The name that result files carry."""
+        return self.descriptor.name if self.descriptor else posixpath.basename(self.source.root.rstrip("/"))
+
+    def features(self, run: Run, wanted: NDArray[np.int32]) -> Features:
+        """Descriptors of the wanted images, computed or read."""
+        images = np.unique(wanted).tolist()
+        return features_of(run, self.job, self.source, self.descriptor, self.distance, images)
 
 
 def open_source(job: Job[PatchOptions]) -> tuple[Source, DescriptorSpec | None]:
