@@ -143,3 +143,8 @@ def features_of(
     device = device_for(job, run, descriptor.uses_gpu)
     stage = Extract(source, descriptor, device, job.batch_size, job.skip_bad_input)
     return extract_features(run, stage, wanted, job.shard_size)
+
+
+def limit_notes(job: Job[PatchOptions], what: str) -> tuple[str, ...]:
+    """The note that a limited table carries."""
+    return () if job.limit is None else (f"LIMITED: only the first {job.limit:,} {what} were used.",)

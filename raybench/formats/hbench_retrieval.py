@@ -19,6 +19,7 @@ from raybench.formats.hbench_matching import IMAGE
 
 SIGNATURE = r"^(?P<image>[^.,\s]+\.[^.,\s]+)\.(?P<patch>\d{1,9})$"
 PATCH_BITS = 32
+LIST_LENGTH = 51  # of a query's results: itself and the 50 that are scored
 NO_PATCH = -1  # pads rows of names to one length
 
 Codes = NDArray[np.int64]
@@ -91,6 +92,36 @@ def read_names(data: bytes, name: str, task: RetrievalTask) -> Codes:
         line, column = twice[0]
         raise DataError(f"{name}: line {line + 2}: {signature(pool, int(ordered[line, column]))} comes twice")
     return rows
+
+
+def read_clusters(data: bytes, name: str, task: RetrievalTask) -> Codes:
+    """A `.labels` file: the cluster of each query, itself included."""
+    clusters = read_names(data, name, task)
+    other = np.flatnonzero((clusters != task.queries[:, None]).all(axis=1))
+    if len(other):
+        query = signature(task.pool, int(task.queries[other[0]]))
+        raise DataError(f"{name}: line {other[0] + 2}: the query {query} is not in its own cluster")
+    return clusters
+
+
+def read_lists(data: bytes, name: str, task: RetrievalTask) -> Codes:
+    """A `.results` file: 51 names per query, itself first; fewer only where all have as many, as a small pool gives."""
+    lists = read_names(data, name, task)
+    if lists.shape[1] > LIST_LENGTH:
+        longest = int((lists != NO_PATCH).sum(axis=1).argmax())
+        raise DataError(f"{name}: line {longest + 2}: {lists.shape[1]} names, expected {LIST_LENGTH}")
+    short = np.flatnonzero((lists == NO_PATCH).any(axis=1))
+    if len(short):
+        count = int((lists[short[0]] != NO_PATCH).sum())
+        raise DataError(f"{name}: line {short[0] + 2}: {count} names, other lines have {lists.shape[1]}")
+    other = np.flatnonzero(lists[:, 0] != task.queries)
+    if len(other):
+        query = signature(task.pool, int(task.queries[other[0]]))
+        raise DataError(
+            f"{name}: line {other[0] + 2}: expected the query {query} first, found "
+            f"{signature(task.pool, int(lists[other[0], 0]))} ({len(other):,} such lines)"
+        )
+    return lists
 
 
 def write_names(task: RetrievalTask, rows: Codes) -> bytes:

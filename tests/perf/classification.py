@@ -11,8 +11,8 @@ from unittest import mock
 
 import numpy as np
 
-from raybench.benchmarks.hbench.classification import Scores
-from raybench.benchmarks.hbench.pairs import Segment, Task
+from raybench.benchmarks.hbench.classification import score_task
+from raybench.benchmarks.hbench.pairs import PairTask, Segment
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
@@ -64,22 +64,22 @@ def measure(run: Run, stored: Features, pairs: Pairs) -> Mapped:
     return pair_distances(run, features, pairs, "L2", None)
 
 
-def classify(run: Run, stored: Features, pairs: Pairs, task: Task) -> Mapped:
+def classify(run: Run, stored: Features, pairs: Pairs, task: PairTask) -> Mapped:
     """Distances of all pairs, once the task is scored from them; with features that nobody has opened yet."""
     distances = run.fold(measure(run, stored, pairs), Rows)
-    run.map(Scores(distances, (task,)), 1, 1)
+    run.each(score_task, (task,), distances, version=1)
     return distances
 
 
-def _task(count: int) -> Task:
-    return Task("made", (Segment("made", (count,), None, 0),), np.arange(count) < scene.POSITIVES)
+def _task(count: int) -> PairTask:
+    return PairTask("made", (Segment("made", (count,), None, 0, np.arange(count) < scene.POSITIVES),))
 
 
 def _run(folder: Path, name: str) -> Run:
     return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Silent()), Silent())
 
 
-def _shares(run: Run, stored: Features, pairs: Pairs, task: Task) -> str:
+def _shares(run: Run, stored: Features, pairs: Pairs, task: PairTask) -> str:
     """Where the time of one more round goes, in words."""
     spent: defaultdict[str, float] = defaultdict(float)
 
@@ -101,6 +101,6 @@ def _shares(run: Run, stored: Features, pairs: Pairs, task: Task) -> str:
     whole = spent.pop("all")
     stages = {record.name: record.seconds for record in run.records}
     spent["rest of pairs (sort, publish)"] = stages["pairs"] - sum(spent.values())
-    spent["fold"], spent["scoring"] = stages["pairs-fold"], stages["scores"]
+    spent["fold"], spent["scoring"] = stages["pairs-fold"], stages["score-task"]
     spent["order, digest"] = whole - sum(spent.values())
     return "of one round: " + ", ".join(f"{part} {seconds / whole:.0%}" for part, seconds in spent.items())

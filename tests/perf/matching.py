@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.hbench.image_pairs import Task
-from raybench.benchmarks.hbench.matching import Scores
+from raybench.benchmarks.hbench.image_pairs import MatchingTask
+from raybench.benchmarks.hbench.matching import score_pairs
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
@@ -72,8 +72,8 @@ def match(run: Run, stored: Features) -> Matches:
     pairs = _pairs()
     matches = match_images(run, features, pairs, 2, "L2", None)
     listed = tuple(ImagePair(stored.images[a], stored.images[b]) for a, b in zip(pairs.a, pairs.b, strict=True))
-    task = Task("made", listed, pairs.truth, tuple(range(len(listed))))
-    run.map(Scores(matches, (task,)), 1, 1)
+    task = MatchingTask("made", listed, pairs.truth, tuple(range(len(listed))))
+    run.each(score_pairs, (task,), matches, version=1)
     return matches
 
 

@@ -7,62 +7,67 @@ distances; plain ones, written here, rank the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench import storage
-from raybench.benchmarks.curves import curve_arrays, curve_file
+from raybench.benchmarks.curves import curve_arrays, scored_curve_file
 from raybench.benchmarks.hbench import inputs as hbench
-from raybench.benchmarks.hbench.pair_views import PairLabels, pair_figures, pair_labels, ranked_pairs, view_table
+from raybench.benchmarks.hbench.inputs import HBenchOptions, ResultFiles
 from raybench.benchmarks.hbench.pairs import (
-    ResultFiles,
+    PairLists,
+    PairTask,
     Segment,
-    Task,
-    TaskFiles,
     build_tasks,
-    read_result_files,
-    read_task_files,
+    read_distances,
+    read_pair_lists,
 )
+from raybench.benchmarks.hbench.views import VIEWS, GroupedTask, grouped_tasks, pair_table
 from raybench.benchmarks.job import Benchmark, Job, Outcome
-from raybench.benchmarks.patches import chosen_distance, features_of, open_source
-from raybench.descriptors import DescriptorSpec
-from raybench.digests import digest_of
-from raybench.engine.export import Export
+from raybench.benchmarks.patches import DescribedPatches, limit_notes
 from raybench.engine.run import Run
-from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.errors import ProblemList
+from raybench.errors import ProblemList, Problems
 from raybench.extract.patches import unreadable_images
-from raybench.formats import hbench as files
+from raybench.formats.hbench import Distances, write_distances
 from raybench.formats.shardfile import Arrays
+from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
+from raybench.metrics.ranking import Flags
 from raybench.search.pairs import Pairs, pair_distances
 from raybench.sources.patches import Source, items_of
-from raybench.table import Cell, Table
+from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
-COLUMNS = ("task", "pairs", "positives", "ap", "auc", "ap_balanced", "auc_balanced")
-FRACTIONS = frozenset(COLUMNS[3:])
-NOTES = (
-    "ap: TREC average precision over all pairs; auc: area under the ROC; balanced: positives and as many negatives.",
-)
+
+@dataclass(frozen=True)
+class GivenDistances:
+    """The distances of a `.results` file that count; `start` is the first one's position among all pairs of the run."""
+
+    name: str
+    start: int
+    distances: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MeasuredPairs:
+    """Patches, and all pairs of the run whose distances are to be measured, with images as items of the source."""
+
+    patches: DescribedPatches
+    pairs: Pairs
 
 
 @dataclass(frozen=True)
 class Plan:
     """A job whose files were read and agree with each other."""
 
-    job: Job[hbench.HBenchOptions]
-    tasks: tuple[Task, ...]
+    job: Job[HBenchOptions]
+    tasks: tuple[PairTask, ...]
+    grouped: tuple[GroupedTask, ...]
     segments: tuple[Segment, ...]
-    labels: tuple[PairLabels | None, ...]
+    origin: MeasuredPairs | tuple[GivenDistances, ...]
     inputs: dict[str, str]
-    results: ResultFiles | None
-    source: Source | None
-    descriptor: DescriptorSpec | None
-    pairs: Pairs | None
     left_out: tuple[str, ...]
 
     @property
@@ -72,86 +77,69 @@ class Plan:
 
     def execute(self, run: Run) -> Outcome:
         """From features or results to the table, in one line of steps."""
-        distances, skipped = self._distances(run)
-        scores = run.map(Scores(distances, self.tasks), len(self.tasks), 1)
-        rows: list[tuple[Cell, ...]] = [
-            (task.name, *_figures(run, scores, index)) for index, task in enumerate(self.tasks)
-        ]
-        name = hbench.descriptor_name(self.job, self.descriptor)
-        curves = [f"curves/{task.name}.parquet" for task in self.tasks]
-        task_names = tuple(f"task {task.name}" for task in self.tasks)
-        run.export(Export("curves", scores.digest, partial(curve_file, scores), task_names), curves)
-        whole = not self.results and self.job.limit is None  # a part of a list is no list in the published format
-        written = [] if not whole else [f"results/classification/{name}/{s.name}.results" for s in self.segments]
-        if written:
-            write = partial(_result_file, distances, self.segments, self.tasks)
-            run.export(Export("results", distances.digest, write, tuple(s.name for s in self.segments)), written)
-        table = Table("hbench_classification", COLUMNS, tuple(rows), FRACTIONS, self._notes(rows))
-        views = view_table(run, distances, self.tasks, self.labels)
-        return Outcome(table, views, (*self.left_out, *skipped))
+        unreadable: list[str] = []
+        if isinstance(self.origin, MeasuredPairs):
+            distances, unreadable = measured_distances(run, self.origin)
+            if self.job.limit is None:  # a part of a list is no list in the published format
+                pattern = hbench.results_pattern("classification", self.origin.patches)
+                run.write(pattern, result_file, self.segments, distances)
+        else:
+            distances = run.fold(run.each(given_rows, self.origin, version=1), Rows)
+        scores = run.each(score_task, self.tasks, distances, version=1)
+        run.write("curves/{name}.parquet", scored_curve_file, self.tasks, scores)
+        rows = task_rows(self.tasks, run.read_each(scores))
+        notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
+        table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)
+        return Outcome(table, self._views(run, distances), (*self.left_out, *unreadable))
 
-    def _distances(self, run: Run) -> tuple[Mapped, list[str]]:
-        """Distances of all pairs, and what could not be read on the way."""
-        if self.results is not None:
-            stage = ReadResults(self.results.folder, self.results.digest, self.segments)
-            return run.fold(run.map(stage, len(self.segments), 1), Rows), []
-        assert self.source is not None and self.pairs is not None
-        distance = chosen_distance(self.job, self.descriptor)
-        images = np.unique(np.concatenate([self.pairs.a_image, self.pairs.b_image]))
-        wanted: list[int] = images[images >= 0].tolist()
-        skip = self.job.skip_bad_input
-        features = features_of(run, self.job, self.source, self.descriptor, distance, wanted)
-        unreadable = [f"{key}: can't be read" for key in unreadable_images(run, features, wanted)] if skip else []
-        distances = pair_distances(run, features, self.pairs, distance, self.job.shard_size, skip)
-        return run.fold(distances, Rows), unreadable
-
-    def _notes(self, rows: list[tuple[Cell, ...]]) -> tuple[str, ...]:
-        notes = list(NOTES)
-        if self.job.limit is not None:
-            notes.append(f"LIMITED: only the first {self.job.limit:,} pairs of each list were used.")
-        for task, row in zip(self.tasks, rows, strict=True):
-            missing = len(task.positive) - int(row[1] or 0)
-            if missing:
-                notes.append(f"SKIPPED: {missing:,} of {len(task.positive):,} pairs of {task.name} could not be read.")
-        return tuple(notes)
+    def _views(self, run: Run, distances: Mapped) -> tuple[Table, ...]:
+        """The views of all tasks whose lists are there; no table if there are none."""
+        if not self.grouped:
+            return ()
+        scored = run.read_each(run.each(score_groups, self.grouped, distances, version=1))
+        known = {task.name for task in self.grouped}
+        return (pair_table(FIGURES, self.grouped, scored, [t.name for t in self.tasks if t.name not in known]),)
 
 
-def prepare(job: Job[hbench.HBenchOptions]) -> Plan:
+def prepare(job: Job[HBenchOptions]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
-    hbench.check_inputs(job)
+    root = hbench.check_inputs(job)
     problems, left_out = ProblemList(), ProblemList()
-    tasks, results, source, descriptor, pairs = None, None, None, None, None
-    if not job.options.results:
-        with problems.noting():
-            source, descriptor = open_source(job)
-            chosen_distance(job, descriptor)
-    with problems.noting():
-        tasks = read_task_files(job, problems)
-        if job.options.results and tasks.lists:
-            results = read_result_files(job.options.results, tasks, problems, job.skip_bad_input)
-        built, segments = build_tasks(tasks, results, job.limit, problems)
-        if source is not None:
-            pairs = _located(tasks, segments, source, left_out if job.skip_bad_input else problems)
-            if pairs is not None and not np.any((pairs.a_image >= 0) & (pairs.b_image >= 0)):
-                problems.lines += left_out.lines or ["no pair can be read"]
+    patches = hbench.open_patches(job, problems)
+    lists = read_pair_lists(root, job, problems)
+    given = job.options.results
+    results = read_distances(given, lists, problems, job.skip_bad_input) if given else None
+    tasks, segments = build_tasks(lists, results, job.limit, problems)
+    origin: MeasuredPairs | tuple[GivenDistances, ...]
+    if results is not None:
+        origin, digests = _given(results, segments), {"results": results.digest}
+    elif patches is not None:
+        pairs = _located(lists, segments, patches.source, left_out if job.skip_bad_input else problems)
+        if len(pairs) and not np.any((pairs.a_image >= 0) & (pairs.b_image >= 0)):
+            problems.lines += left_out.lines or ["no pair can be read"]
+        origin, digests = MeasuredPairs(patches, pairs), patches.digests
+    else:
+        raise Problems(problems.lines)
     problems.check()
-    assert tasks is not None
-    inputs = {"benchmarks": tasks.digest}
-    inputs |= {"results": results.digest} if results else {}
-    inputs |= {"descriptor": descriptor.digest} if descriptor else {}
-    inputs |= {"patches": source.digest} if source else {}
-    labels = tuple(pair_labels(task, tasks) for task in built)
-    return Plan(job, built, segments, labels, inputs, results, source, descriptor, pairs, tuple(left_out.lines))
+    inputs = {"benchmarks": lists.digest, **digests}
+    return Plan(job, tasks, grouped_tasks(tasks, lists), segments, origin, inputs, tuple(left_out.lines))
 
 
-def _located(tasks: TaskFiles, segments: tuple[Segment, ...], source: Source, problems: ProblemList) -> Pairs | None:
+def _given(results: ResultFiles[Distances], segments: Sequence[Segment]) -> tuple[GivenDistances, ...]:
+    return tuple(
+        GivenDistances(segment.name, segment.start, results.parsed[segment.name].distances[segment.positions])
+        for segment in segments
+    )
+
+
+def _located(lists: PairLists, segments: Sequence[Segment], source: Source, problems: ProblemList) -> Pairs:
     """All pairs of the run with images as items of the source; what is not there is noted and gets image -1."""
-    images = sorted({image for segment in segments for image in tasks.pairs[segment.name].images})
+    images = sorted({image for segment in segments for image in lists.pairs[segment.name].images})
     items = items_of(source, images, problems)
     counts = source.counts(items.values(), problems)
-    parts = []
+    parts = [[np.zeros(0, np.int32)] * 4]
     for segment in segments:
-        pairs = tasks.pairs[segment.name]
+        pairs = lists.pairs[segment.name]
         known = [item if item in counts else -1 for item in (items.get(image, -1) for image in pairs.images)]
         item = np.array(known, np.int32)
         count = np.array([counts.get(i, np.iinfo(np.int32).max) for i in known], np.int64)
@@ -162,111 +150,119 @@ def _located(tasks: TaskFiles, segments: tuple[Segment, ...], source: Source, pr
                 line = int(beyond[0])
                 key = pairs.images[image[line]]
                 problems.add(
-                    f"{tasks.folder}/{segment.name}.pairs: line {line + 1}: patch "
+                    f"{lists.folder}/{segment.name}.pairs: line {line + 1}: patch "
                     f"{key.replace('/', '.')}.{patch[line]} is out of range; {key} has {count[image[line]]} patches "
                     f"({len(beyond):,} such lines)"
                 )
         kept = segment.positions
         located = [(np.where(patch < count[image], item[image], -1), patch) for image, patch in sides]
         parts.append([values[kept].astype(np.int32) for side in located for values in side])
-    return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else None
+    return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-@dataclass(frozen=True)
-class ReadResults:
-    """The stage that reads finished `.results` files into Rows, a file a shard."""
-
-    folder: str
-    content: str
-    segments: tuple[Segment, ...]
-
-    name = "read-results"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        layout = [(segment.name, segment.lengths, segment.limit, segment.start) for segment in self.segments]
-        return digest_of(self.name, self.version, self.content, layout)
-
-    def load(self, shard: Shard) -> tuple[Segment, bytes, str]:
-        segment = self.segments[shard.start]
-        uri = storage.join(self.folder, f"{segment.name}.results")
-        return segment, storage.read(uri), uri
-
-    def compute(self, payload: tuple[Segment, bytes, str]) -> Arrays:
-        segment, data, uri = payload
-        distances = files.read_distances(data, uri, allow_nan=True).distances[segment.positions]  # checked before
-        return Rows.of(np.arange(segment.start, segment.stop), distances).to_arrays()
-
-    def keys(self, shard: Shard) -> str:
-        return f"{self.segments[shard.start].name}.results"
+def measured_distances(run: Run, origin: MeasuredPairs) -> tuple[Mapped, list[str]]:
+    """Distances of all pairs, and what could not be read on the way."""
+    patches, pairs, job = origin.patches, origin.pairs, origin.patches.job
+    images = np.union1d(pairs.a_image, pairs.b_image)
+    wanted = images[images >= 0]
+    features = patches.features(run, wanted)
+    unreadable = unreadable_images(run, features, wanted.tolist()) if job.skip_bad_input else []
+    distances = pair_distances(run, features, pairs, patches.distance, job.shard_size, job.skip_bad_input)
+    return run.fold(distances, Rows), [f"{key}: can't be read" for key in unreadable]
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The stage that measures: figures and curve points, a task a shard."""
-
-    distances: Mapped
-    tasks: tuple[Task, ...]
-
-    name = "scores"
-    version = 1
-    on_device = False
-
-    @cached_property
-    def digest(self) -> str:
-        truth = [(task.name, [(s.name, s.start, s.stop) for s in task.segments], task.positive) for task in self.tasks]
-        return digest_of(self.name, self.version, self.distances.digest, truth)
-
-    def load(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        task = self.tasks[shard.start]
-        values = self.distances.read(0)["values"]
-        return np.concatenate([values[s.start : s.stop] for s in task.segments]), task.positive
-
-    def compute(self, payload: tuple[NDArray[np.float64], NDArray[np.bool_]]) -> Arrays:
-        distances, positive = payload
-        measured = ~np.isnan(distances)  # what was skipped has none
-        distances, positive = distances[measured], positive[measured]
-        ranked = ranked_pairs(distances, positive)
-        return {
-            "figures": np.array(pair_figures(ranked), np.float64),
-            "counts": np.array([len(positive), positive.sum()], np.int64),
-            **curve_arrays(ranked[0]),
-        }
-
-    def keys(self, shard: Shard) -> str:
-        return f"task {self.tasks[shard.start].name}"
+def result_file(segment: Segment, distances: Mapped) -> bytes:
+    """A `.results` file in the published layout, `distance,label` per line."""
+    return write_distances(distances.read(0)["values"][segment.start : segment.stop], segment.positive)
 
 
-def _result_file(distances: Mapped, segments: tuple[Segment, ...], tasks: tuple[Task, ...], index: int) -> bytes:
-    """A `.results` file in the published layout, `distance,label` a line."""
-    segment = segments[index]
-    return files.write_distances(distances.read(0)["values"][segment.start : segment.stop], _labels(segment, tasks))
+def given_rows(given: GivenDistances) -> Arrays:
+    """The distances of a finished file by position among all pairs."""
+    return Rows.of(given.start + np.arange(len(given.distances)), given.distances).to_arrays()
 
 
-def _labels(segment: Segment, tasks: tuple[Task, ...]) -> NDArray[np.bool_]:
-    for task in tasks:
-        start = 0
-        for own in task.segments:
-            stop = start + own.stop - own.start
-            if own.name == segment.name:
-                return task.positive[start:stop]
-            start = stop
-    raise AssertionError(f"no task has the list {segment.name}")
+def score_task(task: PairTask, distances: Mapped) -> Arrays:
+    """Counts, figures and curve points of a task. A pair that was skipped has no distance, and does not count."""
+    values, positive = task.of(distances.read(0)["values"]), task.positive
+    measured = ~np.isnan(values)
+    values, positive = values[measured], positive[measured]
+    ranked = ranked_pairs(values, positive)
+    return {
+        "counts": np.array([len(positive), positive.sum()], np.int64),
+        "figures": np.array(pair_figures(ranked), np.float64),
+        **curve_arrays(ranked[0]),
+    }
 
 
-def _figures(run: Run, scores: Mapped, index: int) -> list[Cell]:
-    """A task's pairs, positives and figures."""
-    arrays = run.read(scores, index)
-    return [*arrays["counts"].tolist(), *arrays["figures"].tolist()]
+def ranked_pairs(distances: NDArray[np.float64], positive: Flags) -> tuple[Flags, Flags]:
+    """Pairs in file order by distance: all of them, and their balanced part."""
+    even = ranking.balanced(positive)
+    return ranking.by_distance(distances, positive), ranking.by_distance(distances[even], positive[even])
+
+
+FIGURES = (
+    Figure("ap", "TREC average precision over all pairs"),
+    Figure("auc", "area under the ROC"),
+    Figure("ap_balanced"),
+    Figure("auc_balanced"),
+)
+COLUMNS = ("task", "pairs", "positives", *columns_of(FIGURES))
+FRACTIONS = fractions_of(FIGURES)
+NOTES = (note_of(FIGURES, "balanced: positives and as many negatives"),)
+
+
+def pair_figures(ranked: tuple[Flags, Flags]) -> list[float]:
+    """AP and AUC of all pairs, then of their balanced part.
+
+    >>> pair_figures((np.array([True, False, False]), np.array([True, False])))
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    return [figure(flags) for flags in ranked for figure in (ranking.trec_ap, ranking.roc_auc)]
+
+
+def task_rows(tasks: Sequence[PairTask], scored: Sequence[Arrays]) -> tuple[tuple[Cell, ...], ...]:
+    """A row per task: its pairs, positives and figures."""
+    return tuple(
+        (task.name, *arrays["counts"].tolist(), *arrays["figures"].tolist())
+        for task, arrays in zip(tasks, scored, strict=True)
+    )
+
+
+def _skip_notes(tasks: Sequence[PairTask], rows: Sequence[tuple[Cell, ...]]) -> list[str]:
+    notes = []
+    for task, row in zip(tasks, rows, strict=True):
+        pairs = len(task.positive)
+        missing = pairs - int(row[1] or 0)
+        if missing:
+            notes.append(f"SKIPPED: {missing:,} of {pairs:,} pairs of {task.name} could not be read.")
+    return notes
+
+
+def score_groups(grouped: GroupedTask, distances: Mapped) -> Arrays:
+    """Figures and counts of a task's groups of pairs, by view: each group is ranked by itself, as a task is."""
+    values, positive = grouped.task.of(distances.read(0)["values"]), grouped.task.positive
+    measured = ~np.isnan(values)
+    arrays: Arrays = {"pairs": np.array([np.count_nonzero(measured)], np.int64)}
+    for view in VIEWS:
+        groups = grouped.groups(view)
+        members = groups.members(measured)
+        figures = [_group_figures(values[own], positive[own]) for own in members]
+        counts = [(len(own), positive[own].sum(), groups.between[own].sum()) for own in members]
+        arrays[f"{view}_figures"] = np.array(figures, np.float64).reshape(-1, len(FIGURES))
+        arrays[f"{view}_counts"] = np.array(counts, np.int64).reshape(-1, 3)
+    return arrays
+
+
+def _group_figures(distances: NDArray[np.float64], positive: Flags) -> list[float]:
+    both = positive.any() and not positive.all()
+    return pair_figures(ranked_pairs(distances, positive)) if both else [float("nan")] * len(FIGURES)
 
 
 BENCHMARK = Benchmark(
     name="hbench-classification",
     summary="HPatches 2016 patch classification: TREC AP and ROC AUC of listed pairs",
     needs=hbench.COMMON_NEEDS,
-    options=hbench.HBenchOptions,
+    options=HBenchOptions,
     prepare=prepare,
     fractions=FRACTIONS,
     can_skip=True,

@@ -7,53 +7,44 @@ distances keep pool order; then the query is swapped into the first place. The t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from raybench import storage
 from raybench.benchmarks.hbench import inputs as hbench
-from raybench.benchmarks.hbench.pools import (
-    LIST_LENGTH,
-    ResultFiles,
-    Task,
-    TaskFiles,
-    build_tasks,
-    located_pools,
-    read_lists,
-    read_result_files,
-    read_task_files,
-)
-from raybench.benchmarks.hbench.retrieval_files import KINDS, curve_file, query_file, result_file
-from raybench.benchmarks.hbench.views import query_labels, view_table
+from raybench.benchmarks.hbench.inputs import ResultFiles, TaskFiles
+from raybench.benchmarks.hbench.views import mean_table, query_labels
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
-from raybench.benchmarks.patches import chosen_distance, features_of, open_source
-from raybench.descriptors import DescriptorSpec
-from raybench.digests import digest_of
-from raybench.engine.export import Export
+from raybench.benchmarks.patches import DescribedPatches, limit_notes
 from raybench.engine.run import Run
-from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.errors import ProblemList
-from raybench.formats.hbench_retrieval import NO_PATCH, Codes, image_of
+from raybench.errors import ProblemList, Problems
+from raybench.formats import hbench_retrieval as files
+from raybench.formats.hbench_retrieval import (
+    LIST_LENGTH,
+    NO_PATCH,
+    Codes,
+    RetrievalTask,
+    image_of,
+    patch_code,
+    patch_of,
+    signature,
+)
+from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import NO_REFERENCE, TopK
 from raybench.metrics.ranking import found_ap
 from raybench.metrics.retrieval import among, query_first
 from raybench.search.neighbours import PoolQueries, search_pools
-from raybench.sources.patches import Source
-from raybench.table import Cell, Table
+from raybench.sources.patches import Source, items_of
+from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
-COLUMNS = ("task", "queries", "image_map", "patch_map")
-SEED_COLUMNS = ("group", "tasks", "queries", "image_map", "patch_map")
-FRACTIONS = frozenset(COLUMNS[2:])
-NOTE = (
-    "image_map: mean over queries of the TREC AP over the 50 nearest, relevant = from an image of the query's cluster; "
-    "patch_map: relevant = in the cluster. AP is over the relevant ones among the 50."
-)
+KINDS = ("image", "patch")  # what a query may look for; the scores of each are under its name
+GROUP = re.compile(r"(.+_\d+s)_\d+")  # <train|test>_<easy|hard>_<n>s_<seed>
 
 
 @dataclass(frozen=True)
@@ -70,16 +61,54 @@ class Options(hbench.HBenchOptions):
 
 
 @dataclass(frozen=True)
+class PoolTask:
+    """A `.benchmark`: pool, queries that count with their clusters (queries, most), and the first query's number."""
+
+    name: str
+    content: RetrievalTask
+    clusters: Codes
+    start: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.content.queries)
+
+    @property
+    def signatures(self) -> NDArray[np.str_]:
+        """The queries by name."""
+        return np.array([signature(self.content.pool, code) for code in self.content.queries.tolist()])
+
+    @property
+    def group(self) -> str | None:
+        """The name without its seed, if it has one."""
+        found = GROUP.fullmatch(self.name)
+        return found[1] if found else None
+
+
+@dataclass(frozen=True)
+class GivenLists:
+    """What the `.results` file of a task says of its queries that count, (queries, names)."""
+
+    name: str
+    lists: Codes
+
+
+@dataclass(frozen=True)
+class SearchedPools:
+    """Patches, and the pools of all tasks that are to be searched, with images as items of the source."""
+
+    patches: DescribedPatches
+    pools: tuple[PoolQueries, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """A job whose files were read and agree with each other."""
 
     job: Job[Options]
-    tasks: tuple[Task, ...]
+    tasks: tuple[PoolTask, ...]
+    origin: SearchedPools | tuple[GivenLists, ...]
     inputs: dict[str, str]
-    results: ResultFiles | None
-    source: Source | None
-    descriptor: DescriptorSpec | None
-    pools: tuple[PoolQueries, ...]
 
     @property
     def summary(self) -> str:
@@ -87,172 +116,190 @@ class Plan:
 
     def execute(self, run: Run) -> Outcome:
         """From features or results to the table, in one line of steps."""
-        lists = self._lists(run)
-        scores = run.map(Scores(lists, self.tasks), len(self.tasks), 1)
-        scored = [run.read(scores, index) for index in range(len(self.tasks))]
-        means = [self._means(arrays) for arrays in scored]
-        name = hbench.descriptor_name(self.job, self.descriptor)
-        curves = [f"curves/{task.name}.parquet" for task in self.tasks]
-        words = tuple(f"task {task.name}" for task in self.tasks)
-        run.export(Export("curves", scores.digest, partial(curve_file, scores, self.tasks), words), curves)
-        per_query = Export("per-query", scores.digest, partial(query_file, scores, self.tasks), ("every query",))
-        run.export(per_query, ["tables/per_query.parquet"])
-        written = [] if self.results else [f"results/retrieval/{name}/{task.name}.results" for task in self.tasks]
-        if written:
-            run.export(Export("results", lists.digest, partial(result_file, lists, self.tasks), words), written)
-        rows = tuple(
-            (task.name, len(task.content.queries), *mean) for task, mean in zip(self.tasks, means, strict=True)
-        )
-        table = Table("hbench_retrieval", COLUMNS, rows, FRACTIONS, self._notes())
-        seeds = _seed_rows(self.tasks, means)
+        if isinstance(self.origin, SearchedPools):
+            patches, pools = self.origin.patches, self.origin.pools
+            features = patches.features(run, np.concatenate([pool.images for pool in pools]))
+            found = search_pools(run, features, pools, LIST_LENGTH, patches.distance, self.job.shard_size)
+            lists = run.each(published_lists, self.tasks, run.fold(found, TopK), version=1)
+            run.write(hbench.results_pattern("retrieval", patches), result_file, self.tasks, lists)
+        else:
+            lists = run.each(given_lists, self.origin, version=1)
+        scores = run.each(score_lists, self.tasks, lists, version=1)
+        run.write("curves/{name}.parquet", query_curve_file, self.tasks, scores)
+        run.write("tables/{name}.parquet", query_file, ["per_query"], self.tasks, scores.whole)
+        scored = run.read_each(scores)
+        means = [mean_figures(arrays, self.job.options.compat) for arrays in scored]
+        table = Table("hbench_retrieval", COLUMNS, task_rows(self.tasks, means), FRACTIONS, self._notes())
+        seeds = seed_rows(self.tasks, means)
         further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
-        return Outcome(table, (*further, _views(self.tasks, scored)))
-
-    def _lists(self, run: Run) -> Mapped:
-        if self.results is not None:
-            return run.map(ReadResults(self.results, self.tasks), len(self.tasks), 1)
-        assert self.source is not None
-        distance = chosen_distance(self.job, self.descriptor)
-        wanted = np.unique(np.concatenate([pool.images for pool in self.pools])).tolist()
-        features = features_of(run, self.job, self.source, self.descriptor, distance, wanted)
-        found = search_pools(run, features, self.pools, LIST_LENGTH, distance, self.job.shard_size)
-        return run.map(Lists(run.fold(found, TopK), self.tasks), len(self.tasks), 1)
-
-    def _means(self, scores: Arrays) -> tuple[float, float]:
-        extra = int(self.job.options.compat == "hbench")
-        image, patch = (float(scores[f"{kind}_ap"].sum() / (len(scores[f"{kind}_ap"]) + extra)) for kind in KINDS)
-        return image, patch
+        return Outcome(table, (*further, view_table(self.tasks, scored)))
 
     def _notes(self) -> tuple[str, ...]:
         notes = [NOTE]
         if self.job.options.compat == "hbench":
             notes.append("COMPAT hbench: n queries are averaged over n + 1, as the published tool does.")
-        if self.results is not None and self.results.length < LIST_LENGTH:
-            notes.append(f"The .results have {self.results.length} names a query, not {LIST_LENGTH}.")
-        if self.job.limit is not None:
-            notes.append(f"LIMITED: only the first {self.job.limit:,} queries of each task were used.")
-        return tuple(notes)
+        if not isinstance(self.origin, SearchedPools):
+            shortest = min(given.lists.shape[1] for given in self.origin)
+            if shortest < LIST_LENGTH:
+                notes.append(f"The .results have {shortest} names a query, not {LIST_LENGTH}.")
+        return (*notes, *limit_notes(self.job, "queries of each task"))
 
 
 def prepare(job: Job[Options]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
-    hbench.check_inputs(job)
+    root = hbench.check_inputs(job)
     problems = ProblemList()
-    files_of_tasks: TaskFiles | None = None
-    results, source, descriptor = None, None, None
-    tasks: tuple[Task, ...] = ()
-    pools: tuple[PoolQueries, ...] = ()
-    if not job.options.results:
-        with problems.noting():
-            source, descriptor = open_source(job)
-            chosen_distance(job, descriptor)
-    with problems.noting():
-        files_of_tasks = read_task_files(job, problems)
-        tasks = build_tasks(files_of_tasks, job.limit)
-        if job.options.results and tasks:
-            results = read_result_files(job.options.results, files_of_tasks, problems)
-        if source is not None:
-            pools = located_pools(tasks, files_of_tasks.folder, source, problems)
+    patches = hbench.open_patches(job, problems)
+    found = hbench.read_task_files(
+        root, "retrieval", job.options.task, files.read_retrieval_task, files.read_clusters, problems
+    )
+    tasks = _build_tasks(found, job.limit)
+    origin: SearchedPools | tuple[GivenLists, ...]
+    if job.options.results:
+        content = found.sound
+        results = hbench.read_result_files(
+            job.options.results,
+            "retrieval",
+            {name: ((name,),) for name in content},
+            lambda data, uri, name: files.read_lists(data, uri, content[name]),
+            problems,
+        )
+        origin, digests = _given(tasks, results), {"results": results.digest}
+    elif patches is not None:
+        pools = _located_pools(tasks, found.folder, patches.source, problems)
+        origin, digests = SearchedPools(patches, pools), patches.digests
+    else:
+        raise Problems(problems.lines)
     problems.check()
-    assert files_of_tasks is not None
-    digests = {"benchmarks": files_of_tasks, "results": results, "descriptor": descriptor, "patches": source}
-    inputs = {name: read.digest for name, read in digests.items() if read is not None}
-    return Plan(job, tasks, inputs, results, source, descriptor, pools)
+    return Plan(job, tasks, origin, {"benchmarks": found.digest, **digests})
 
 
-@dataclass(frozen=True)
-class ReadResults:
-    """The stage that reads finished `.results` files into lists, a task a shard."""
-
-    results: ResultFiles
-    tasks: tuple[Task, ...]
-
-    name = "read-results"
-    version = 1
-    on_device = False
-
-    @cached_property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.results.digest, [task.identity for task in self.tasks])
-
-    def load(self, shard: Shard) -> tuple[Task, bytes, str]:
-        task = self.tasks[shard.start]
-        uri = storage.join(self.results.folder, f"{task.name}.results")
-        return task, storage.read(uri), uri
-
-    def compute(self, payload: tuple[Task, bytes, str]) -> Arrays:
-        task, data, uri = payload
-        lists = read_lists(data, uri, self.results.tasks[task.name])
-        return {"lists": lists[: len(task.content.queries)]}
-
-    def keys(self, shard: Shard) -> str:
-        return f"{self.tasks[shard.start].name}.results"
+def _build_tasks(found: TaskFiles[RetrievalTask, Codes], limit: int | None) -> tuple[PoolTask, ...]:
+    """The tasks with their truth, their queries numbered one after the other."""
+    built: list[PoolTask] = []
+    for name, content in found.sound.items():
+        clusters = found.labels[name] if name in found.labels else _clusters(content)
+        kept = RetrievalTask(content.pool, content.queries[:limit])
+        built.append(PoolTask(name, kept, clusters[:limit], built[-1].stop if built else 0))
+    return tuple(built)
 
 
-@dataclass(frozen=True)
-class Lists:
-    """The stage that makes the published lists of what was found, a task a shard: codes in order, the query first."""
-
-    found: Mapped
-    tasks: tuple[Task, ...]
-
-    name = "lists"
-    version = 1
-    on_device = False
-
-    @cached_property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.found.digest, [task.identity for task in self.tasks])
-
-    def load(self, shard: Shard) -> tuple[Task, Codes]:
-        task = self.tasks[shard.start]
-        return task, TopK.from_arrays(self.found.read(0)).reference[task.start : task.stop]
-
-    def compute(self, payload: tuple[Task, Codes]) -> Arrays:
-        task, references = payload
-        lists = np.where(references == NO_REFERENCE, NO_PATCH, references)
-        return {"lists": query_first(lists, task.content.queries)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"task {self.tasks[shard.start].name}"
+def _clusters(task: RetrievalTask) -> Codes:
+    """Without labels the cluster is `SEQ.*.K` over the pool's images of the query's sequence."""
+    sequences = np.array([image.split("/")[0] for image in task.pool])
+    same = sequences == sequences[image_of(task.queries)][:, None]  # (queries, pool images)
+    code = patch_code(np.arange(len(sequences))[None, :], patch_of(task.queries)[:, None])
+    return np.where(same, code, NO_PATCH)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The stage that measures: what is relevant in each list, and its AP, a task a shard."""
-
-    lists: Mapped
-    tasks: tuple[Task, ...]
-
-    name = "scores"
-    version = 1
-    on_device = False
-
-    @cached_property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.lists.digest, [task.identity for task in self.tasks])
-
-    def load(self, shard: Shard) -> tuple[Task, Codes]:
-        return self.tasks[shard.start], self.lists.read(shard.start)["lists"][:, 1:]
-
-    def compute(self, payload: tuple[Task, Codes]) -> Arrays:
-        task, found = payload
-        image = among(image_of(found), image_of(task.clusters))
-        patch = among(found, task.clusters)
-        return {"image": image, "patch": patch, "image_ap": found_ap(image), "patch_ap": found_ap(patch)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"task {self.tasks[shard.start].name}"
+def _given(tasks: Sequence[PoolTask], results: ResultFiles[Codes]) -> tuple[GivenLists, ...]:
+    """The lists of each task that has results, which are all unless something was noted."""
+    return tuple(
+        GivenLists(task.name, results.parsed[task.name][: len(task.content.queries)])
+        for task in tasks
+        if task.name in results.parsed
+    )
 
 
-def _views(tasks: Sequence[Task], scored: Sequence[Arrays]) -> Table:
-    places = [(task.content.pool, image_of(task.content.queries)) for task in tasks]
-    labels = [label for pool, images in places for label in query_labels(pool, images)]
-    figures = np.concatenate([np.stack([arrays[f"{kind}_ap"] for kind in KINDS], axis=1) for arrays in scored])
-    return view_table("queries", COLUMNS[2:], labels, figures)
+def _located_pools(
+    tasks: Sequence[PoolTask], folder: str, source: Source, problems: ProblemList
+) -> tuple[PoolQueries, ...]:
+    """The pools with images as items of the source; names and indices that are not there are noted."""
+    items = items_of(source, sorted({image for task in tasks for image in task.content.pool}), problems)
+    counts = source.counts(items.values(), problems)
+    pools = []
+    for task in tasks:
+        pool = task.content.pool
+        images = np.array([items.get(image, -1) for image in pool], np.int32)
+        count = np.array([counts.get(int(item), np.iinfo(np.int32).max) for item in images], np.int64)
+        place, patch = image_of(task.content.queries), patch_of(task.content.queries)
+        beyond = np.flatnonzero(patch >= count[place])
+        if len(beyond):
+            line = int(beyond[0])
+            problems.add(
+                f"{folder}/{task.name}.benchmark: line {line + 2}: patch "
+                f"{signature(pool, int(task.content.queries[line]))} is out of range; {pool[place[line]]} has "
+                f"{count[place[line]]} patches ({len(beyond):,} such lines)"
+            )
+        first = patch_code(np.arange(len(pool)), np.zeros(len(pool), np.int64))
+        pools.append(PoolQueries(images, first, images[place], patch.astype(np.int32), task.start))
+    return tuple(pools)
 
 
-def _seed_rows(tasks: Sequence[Task], means: Sequence[tuple[float, float]]) -> tuple[tuple[Cell, ...], ...]:
+def published_lists(task: PoolTask, found: Mapped) -> Arrays:
+    """The published lists of what was found for a task: codes in order, the query first."""
+    references = TopK.from_arrays(found.read(0)).reference[task.start : task.stop]
+    lists = np.where(references == NO_REFERENCE, NO_PATCH, references)
+    return {"lists": query_first(lists, task.content.queries)}
+
+
+def result_file(task: PoolTask, lists: Arrays) -> bytes:
+    """The `.results` file of a task in the published layout."""
+    return files.write_names(task.content, lists["lists"])
+
+
+def given_lists(given: GivenLists) -> Arrays:
+    """The lists of a finished file, as they are."""
+    return {"lists": given.lists}
+
+
+def score_lists(task: PoolTask, lists: Arrays) -> Arrays:
+    """What is relevant in the list of each query, and its AP, for images and for patches."""
+    found = lists["lists"][:, 1:]
+    image = among(image_of(found), image_of(task.clusters))
+    patch = among(found, task.clusters)
+    return {"image": image, "patch": patch, "image_ap": found_ap(image), "patch_ap": found_ap(patch)}
+
+
+def query_curve_file(task: PoolTask, scores: Arrays) -> bytes:
+    """PR points of every query of a task, for images and for patches, as Parquet."""
+    queries, length = scores["image"].shape
+    rank = np.tile(np.arange(length + 1), queries)
+    columns: dict[str, NDArray[np.generic]] = {"query": np.repeat(task.signatures, length + 1), "rank": rank}
+    for kind in KINDS:
+        found = np.pad(np.cumsum(scores[kind], axis=1, dtype=np.int64), ((0, 0), (1, 0)))
+        columns[f"{kind}_recall"] = (found / np.maximum(found[:, -1:], 1)).ravel()
+        columns[f"{kind}_precision"] = np.where(rank > 0, found.ravel() / np.maximum(rank, 1), 1.0)
+    return write_parquet(columns)
+
+
+def query_file(name: str, tasks: Sequence[PoolTask], scores: Mapped) -> bytes:
+    """The AP of every query of all tasks, as one Parquet file."""
+    every = [scores.read(number) for number in range(len(tasks))]
+    columns: dict[str, NDArray[np.generic]] = {
+        "task": np.repeat([task.name for task in tasks], [len(arrays["image_ap"]) for arrays in every]),
+        "query": np.concatenate([task.signatures for task in tasks]),
+        **{f"{kind}_ap": np.concatenate([arrays[f"{kind}_ap"] for arrays in every]) for kind in KINDS},
+    }
+    return write_parquet(columns)
+
+
+FIGURES = (
+    Figure(
+        "image_map",
+        "mean over queries of the TREC AP over the 50 nearest, relevant = from an image of the query's cluster",
+    ),
+    Figure("patch_map", "relevant = in the cluster. AP is over the relevant ones among the 50"),
+)
+COLUMNS = ("task", "queries", *columns_of(FIGURES))
+SEED_COLUMNS = ("group", "tasks", "queries", *columns_of(FIGURES))
+FRACTIONS = fractions_of(FIGURES)
+NOTE = note_of(FIGURES)
+
+
+def mean_figures(scores: Arrays, compat: str | None) -> tuple[float, float]:
+    """The mean AP over the queries of a task, of images and of patches; `hbench` counts one query too many."""
+    extra = int(compat == "hbench")
+    image, patch = (float(scores[f"{kind}_ap"].sum() / (len(scores[f"{kind}_ap"]) + extra)) for kind in KINDS)
+    return image, patch
+
+
+def task_rows(tasks: Sequence[PoolTask], means: Sequence[tuple[float, float]]) -> tuple[tuple[Cell, ...], ...]:
+    """A row per task: its queries and figures."""
+    return tuple((task.name, len(task.content.queries), *mean) for task, mean in zip(tasks, means, strict=True))
+
+
+def seed_rows(tasks: Sequence[PoolTask], means: Sequence[tuple[float, float]]) -> tuple[tuple[Cell, ...], ...]:
     """The mean over seeds of each group that has several; each seed counts alike."""
     groups: dict[str, list[int]] = {}
     for index, task in enumerate(tasks):
@@ -268,6 +315,14 @@ def _seed_rows(tasks: Sequence[Task], means: Sequence[tuple[float, float]]) -> t
         for group, own in groups.items()
         if len(own) > 1
     )
+
+
+def view_table(tasks: Sequence[PoolTask], scored: Sequence[Arrays]) -> Table:
+    """Means over all queries of all tasks."""
+    places = [(task.content.pool, image_of(task.content.queries)) for task in tasks]
+    labels = [label for pool, images in places for label in query_labels(pool, images)]
+    figures = np.concatenate([np.stack([arrays[f"{kind}_ap"] for kind in KINDS], axis=1) for arrays in scored])
+    return mean_table("queries", FIGURES, labels, figures)
 
 
 BENCHMARK = Benchmark(
