@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks.hbench.image_pairs import MatchingTask
-from raybench.benchmarks.hbench.matching import score_pairs
+from raybench.benchmarks.hbench.matching import score_matches
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
@@ -73,7 +73,7 @@ def match(run: Run, stored: Features) -> Matches:
     matches = match_images(run, features, pairs, 2, "L2", None)
     listed = tuple(ImagePair(stored.images[a], stored.images[b]) for a, b in zip(pairs.a, pairs.b, strict=True))
     task = MatchingTask("made", listed, pairs.truth, tuple(range(len(listed))))
-    run.each(score_pairs, (task,), matches, version=1)
+    run.each(score_matches, (task,), matches, version=1)
     return matches
 
 

@@ -20,11 +20,11 @@ from raybench.benchmarks.hbench.pairs import (
     PairLists,
     PairTask,
     Segment,
-    build_tasks,
-    read_distances,
+    pair_tasks,
     read_pair_lists,
+    read_pair_results,
 )
-from raybench.benchmarks.hbench.views import VIEWS, GroupedTask, grouped_tasks, pair_table
+from raybench.benchmarks.hbench.views import VIEWS, GroupedTask, group_table, grouped_tasks
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.patches import DescribedPatches, limit_notes
 from raybench.engine.run import Run
@@ -82,12 +82,12 @@ class Plan:
             distances, unreadable = measured_distances(run, self.origin)
             if self.job.limit is None:  # a part of a list is no list in the published format
                 pattern = hbench.results_pattern("classification", self.origin.patches)
-                run.write(pattern, result_file, self.segments, distances)
+                run.write(pattern, _result_file, self.segments, distances)
         else:
             distances = run.fold(run.each(given_rows, self.origin, version=1), Rows)
         scores = run.each(score_task, self.tasks, distances, version=1)
         run.write("curves/{name}.parquet", scored_curve_file, self.tasks, scores)
-        rows = task_rows(self.tasks, run.read_each(scores))
+        rows = _task_rows(self.tasks, run.read_each(scores))
         notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
         table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)
         return Outcome(table, self._views(run, distances), (*self.left_out, *unreadable))
@@ -98,18 +98,18 @@ class Plan:
             return ()
         scored = run.read_each(run.each(score_groups, self.grouped, distances, version=1))
         known = {task.name for task in self.grouped}
-        return (pair_table(FIGURES, self.grouped, scored, [t.name for t in self.tasks if t.name not in known]),)
+        return (group_table(FIGURES, self.grouped, scored, [t.name for t in self.tasks if t.name not in known]),)
 
 
 def prepare(job: Job[HBenchOptions]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     root = hbench.check_inputs(job)
     problems, left_out = ProblemList(), ProblemList()
-    patches = hbench.open_patches(job, problems)
+    patches = hbench.patches_to_describe(job, problems)
     lists = read_pair_lists(root, job, problems)
     given = job.options.results
-    results = read_distances(given, lists, problems, job.skip_bad_input) if given else None
-    tasks, segments = build_tasks(lists, results, job.limit, problems)
+    results = read_pair_results(given, lists, problems, job.skip_bad_input) if given else None
+    tasks, segments = pair_tasks(lists, results, job.limit, problems)
     origin: MeasuredPairs | tuple[GivenDistances, ...]
     if results is not None:
         origin, digests = _given(results, segments), {"results": results.digest}
@@ -171,7 +171,7 @@ def measured_distances(run: Run, origin: MeasuredPairs) -> tuple[Mapped, list[st
     return run.fold(distances, Rows), [f"{key}: can't be read" for key in unreadable]
 
 
-def result_file(segment: Segment, distances: Mapped) -> bytes:
+def _result_file(segment: Segment, distances: Mapped) -> bytes:
     """A `.results` file in the published layout, `distance,label` per line."""
     return write_distances(distances.read(0)["values"][segment.start : segment.stop], segment.positive)
 
@@ -186,7 +186,7 @@ def score_task(task: PairTask, distances: Mapped) -> Arrays:
     values, positive = task.of(distances.read(0)["values"]), task.positive
     measured = ~np.isnan(values)
     values, positive = values[measured], positive[measured]
-    ranked = ranked_pairs(values, positive)
+    ranked = full_and_balanced(values, positive)
     return {
         "counts": np.array([len(positive), positive.sum()], np.int64),
         "figures": np.array(pair_figures(ranked), np.float64),
@@ -194,7 +194,7 @@ def score_task(task: PairTask, distances: Mapped) -> Arrays:
     }
 
 
-def ranked_pairs(distances: NDArray[np.float64], positive: Flags) -> tuple[Flags, Flags]:
+def full_and_balanced(distances: NDArray[np.float64], positive: Flags) -> tuple[Flags, Flags]:
     """Pairs in file order by distance: all of them, and their balanced part."""
     even = ranking.balanced(positive)
     return ranking.by_distance(distances, positive), ranking.by_distance(distances[even], positive[even])
@@ -220,7 +220,7 @@ def pair_figures(ranked: tuple[Flags, Flags]) -> list[float]:
     return [figure(flags) for flags in ranked for figure in (ranking.trec_ap, ranking.roc_auc)]
 
 
-def task_rows(tasks: Sequence[PairTask], scored: Sequence[Arrays]) -> tuple[tuple[Cell, ...], ...]:
+def _task_rows(tasks: Sequence[PairTask], scored: Sequence[Arrays]) -> tuple[tuple[Cell, ...], ...]:
     """A row per task: its pairs, positives and figures."""
     return tuple(
         (task.name, *arrays["counts"].tolist(), *arrays["figures"].tolist())
@@ -255,7 +255,7 @@ def score_groups(grouped: GroupedTask, distances: Mapped) -> Arrays:
 
 def _group_figures(distances: NDArray[np.float64], positive: Flags) -> list[float]:
     both = positive.any() and not positive.all()
-    return pair_figures(ranked_pairs(distances, positive)) if both else [float("nan")] * len(FIGURES)
+    return pair_figures(full_and_balanced(distances, positive)) if both else [float("nan")] * len(FIGURES)
 
 
 BENCHMARK = Benchmark(

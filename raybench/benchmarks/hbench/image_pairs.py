@@ -47,7 +47,7 @@ class GivenMatches:
         return self.task.name
 
 
-def build_tasks(found: MatchingFiles, limit: int | None) -> tuple[MatchingTask, ...]:
+def matching_tasks(found: MatchingFiles, limit: int | None) -> tuple[MatchingTask, ...]:
     """The tasks with their truth, their pairs numbered one after the other."""
     built = []
     start = 0
@@ -63,7 +63,7 @@ def _truth(labels: NDArray[np.int64] | None) -> Truth:
     return None if labels is None or np.array_equal(labels, np.arange(len(labels))) else labels
 
 
-def read_results(root: str, found: MatchingFiles, problems: ProblemList) -> ResultFiles[MatchesByPair]:
+def read_match_results(root: str, found: MatchingFiles, problems: ProblemList) -> ResultFiles[MatchesByPair]:
     """Read the tasks' `.results` files, and note what does not fit the labels."""
     pairs = found.sound
     results = read_result_files(

@@ -82,7 +82,7 @@ def check_inputs(job: Job[HBenchOptions]) -> str:
     return job.options.benchmarks
 
 
-def open_patches(job: Job[HBenchOptions], problems: ProblemList) -> DescribedPatches | None:
+def patches_to_describe(job: Job[HBenchOptions], problems: ProblemList) -> DescribedPatches | None:
     """The patches to describe; None with `--results`, and where they are not there, which is noted."""
     try:
         return None if job.options.results else DescribedPatches.open(job)

@@ -19,10 +19,10 @@ from raybench.benchmarks.hbench.image_pairs import (
     GivenMatches,
     MatchingTask,
     as_indices,
-    build_tasks,
     given_tasks,
     located_tasks,
-    read_results,
+    matching_tasks,
+    read_match_results,
 )
 from raybench.benchmarks.hbench.views import labels_of, mean_table
 from raybench.benchmarks.job import Benchmark, Job, Outcome
@@ -78,17 +78,17 @@ class Plan:
             patches, pairs = self.origin.patches, self.origin.pairs
             features = patches.features(run, np.concatenate([pairs.a, pairs.b]))
             matches = match_images(run, features, pairs, self.origin.k, patches.distance, self.job.shard_size)
-            run.write(hbench.results_pattern("matching", patches), result_file, self.tasks, matches)
+            run.write(hbench.results_pattern("matching", patches), _result_file, self.tasks, matches)
         else:
             read = run.each(given_matches, self.origin, version=1)
             matches = Matches(read, tuple(task.numbers[0] for task in self.tasks))
-        scores = run.each(score_pairs, self.tasks, matches, version=1)
+        scores = run.each(score_matches, self.tasks, matches, version=1)
         run.write("curves/{name}.parquet", match_curve_file, self.tasks, matches)
         figures = [arrays["figures"] for arrays in run.read_each(scores)]
         notes = (*NOTES, *limit_notes(self.job, "pairs of each task"))
-        table = Table("hbench_matching", COLUMNS, task_rows(self.tasks, figures), FRACTIONS, notes)
-        per_pair = Table("per_pair", PAIR_COLUMNS, pair_rows(self.tasks, figures), FRACTIONS)
-        return Outcome(table, (per_pair, view_table(self.tasks, figures)))
+        table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, notes)
+        per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
+        return Outcome(table, (per_pair, _view_table(self.tasks, figures)))
 
 
 def prepare(job: Job[Options]) -> Plan:
@@ -96,14 +96,14 @@ def prepare(job: Job[Options]) -> Plan:
     root = hbench.check_inputs(job)
     k = chosen_k(job)
     problems = ProblemList()
-    patches = hbench.open_patches(job, problems)
+    patches = hbench.patches_to_describe(job, problems)
     found = hbench.read_task_files(
         root, "matching", job.options.task, files.read_image_pairs, files.read_true_matches, problems
     )
-    tasks = build_tasks(found, job.limit)
+    tasks = matching_tasks(found, job.limit)
     origin: MatchedImages | tuple[GivenMatches, ...]
     if job.options.results:
-        results = read_results(job.options.results, found, problems)
+        results = read_match_results(job.options.results, found, problems)
         origin, digests = given_tasks(tasks, results), {"results": results.digest}
     elif patches is not None:
         tasks, pairs = located_tasks(tasks, found, patches.source, k, problems)
@@ -124,7 +124,7 @@ def chosen_k(job: Job[Options]) -> int:
     return DEFAULT_K if k is None else k
 
 
-def result_file(task: MatchingTask, matches: Matches) -> bytes:
+def _result_file(task: MatchingTask, matches: Matches) -> bytes:
     """The `.results` file of a task in the published layout."""
     found = matches.read(task.numbers)
     return files.write_matches(
@@ -146,7 +146,7 @@ def given_matches(given: GivenMatches) -> Arrays:
     )
 
 
-def score_pairs(task: MatchingTask, matches: Matches) -> Arrays:
+def score_matches(task: MatchingTask, matches: Matches) -> Arrays:
     """The figures of every pair of a task, (pairs, figures)."""
     rows = [
         dataclasses.astuple(match_figures(found["distance"], found["index"], truth, found["closer"]))
@@ -201,14 +201,14 @@ FRACTIONS = fractions_of((*FIGURES, *PAIR_FIGURES))
 NOTES = (note_of(FIGURES[:3]), note_of(FIGURES[3:]))
 
 
-def task_rows(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.float64]]) -> tuple[tuple[Cell, ...], ...]:
+def _task_rows(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.float64]]) -> tuple[tuple[Cell, ...], ...]:
     """The mean over the pairs of each task."""
     return tuple(
         (task.name, len(task.pairs), *own.mean(axis=0).tolist()) for task, own in zip(tasks, figures, strict=True)
     )
 
 
-def pair_rows(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.float64]]) -> tuple[tuple[Cell, ...], ...]:
+def _pair_rows(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.float64]]) -> tuple[tuple[Cell, ...], ...]:
     """The figures of every pair of every task."""
     return tuple(
         (task.name, pair.head, *row)
@@ -217,7 +217,7 @@ def pair_rows(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.float6
     )
 
 
-def view_table(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.float64]]) -> Table:
+def _view_table(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.float64]]) -> Table:
     """Means over all pairs, each once, whatever tasks they are in; the noise is that of the target image."""
     numbers = [number for task in tasks for number in task.numbers]
     images = [pair.b for task in tasks for pair in task.pairs]

@@ -22,7 +22,7 @@ from raybench.formats import hbench as files
 from raybench.formats.hbench import Distances, PatchPairs
 from raybench.metrics.ranking import Flags
 
-Results = ResultFiles[Distances] | None  # None: distances are to be measured
+PairResults = ResultFiles[Distances] | None  # None: distances are to be measured
 Parts = Sequence[tuple[str, tuple[int, ...]]]  # of a task: names with the lengths of their lists
 
 
@@ -103,15 +103,15 @@ def _read_labels(data: bytes, name: str, lists: tuple[str, ...]) -> Flags:
     return files.read_labels(data, name)  # their number is checked once that of the pairs is known
 
 
-def read_distances(root: str, lists: PairLists, problems: ProblemList, allow_nan: bool) -> ResultFiles[Distances]:
+def read_pair_results(root: str, lists: PairLists, problems: ProblemList, allow_nan: bool) -> ResultFiles[Distances]:
     """Read the `.results` files of the tasks: those of the lists where all are there, else the task's own."""
     choices = {task: (stems, (task,)) for task, stems in lists.tasks.items()}
     parse = partial(files.read_distances, allow_nan=allow_nan)
     return read_result_files(root, "classification", choices, lambda data, uri, _: parse(data, uri), problems)
 
 
-def build_tasks(
-    lists: PairLists, results: Results, limit: int | None, problems: ProblemList
+def pair_tasks(
+    lists: PairLists, results: PairResults, limit: int | None, problems: ProblemList
 ) -> tuple[tuple[PairTask, ...], tuple[Segment, ...]]:
     """Tasks with their truth, and the segments that they share, laid one behind the other."""
     segments: dict[tuple[bool, str], Segment] = {}
@@ -148,7 +148,7 @@ def _counted(lengths: Sequence[int], limit: int | None) -> NDArray[np.int64]:
     return np.concatenate(kept).astype(np.int64)
 
 
-def _lengths(name: str, stems: Sequence[str], task: str, lists: PairLists, results: Results) -> tuple[int, ...]:
+def _lengths(name: str, stems: Sequence[str], task: str, lists: PairLists, results: PairResults) -> tuple[int, ...]:
     """Pairs in each list of a segment; its `.results` file must have as many lines."""
     known = [len(lists.pairs[stem]) for stem in stems if stem in lists.pairs]
     if len(known) < len(stems):
@@ -161,7 +161,7 @@ def _lengths(name: str, stems: Sequence[str], task: str, lists: PairLists, resul
     return tuple(known) or (lines,)
 
 
-def _agreed_labels(task: str, parts: Parts, lists: PairLists, results: Results) -> Flags:
+def _agreed_labels(task: str, parts: Parts, lists: PairLists, results: PairResults) -> Flags:
     """The one truth that all sources of labels tell; each covers a run of the task's pairs."""
     expected = sum(sum(lengths) for _, lengths in parts)
     if not expected:
@@ -184,7 +184,9 @@ def _agreed_labels(task: str, parts: Parts, lists: PairLists, results: Results) 
     return truth
 
 
-def _label_sources(task: str, parts: Parts, lists: PairLists, results: Results) -> list[tuple[str, int, int, Flags]]:
+def _label_sources(
+    task: str, parts: Parts, lists: PairLists, results: PairResults
+) -> list[tuple[str, int, int, Flags]]:
     """Every file with labels: its name, where its pairs start in the task, how many there must be, and the labels."""
     whole = sum(sum(lengths) for _, lengths in parts)
     sources = []

@@ -44,7 +44,7 @@ from raybench.sources.patches import Source, items_of
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
 KINDS = ("image", "patch")  # what a query may look for; the scores of each are under its name
-GROUP = re.compile(r"(.+_\d+s)_\d+")  # <train|test>_<easy|hard>_<n>s_<seed>
+SEED_GROUP = re.compile(r"(.+_\d+s)_\d+")  # <train|test>_<easy|hard>_<n>s_<seed>
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class PoolTask:
     @property
     def group(self) -> str | None:
         """The name without its seed, if it has one."""
-        found = GROUP.fullmatch(self.name)
+        found = SEED_GROUP.fullmatch(self.name)
         return found[1] if found else None
 
 
@@ -121,7 +121,7 @@ class Plan:
             features = patches.features(run, np.concatenate([pool.images for pool in pools]))
             found = search_pools(run, features, pools, LIST_LENGTH, patches.distance, self.job.shard_size)
             lists = run.each(published_lists, self.tasks, run.fold(found, TopK), version=1)
-            run.write(hbench.results_pattern("retrieval", patches), result_file, self.tasks, lists)
+            run.write(hbench.results_pattern("retrieval", patches), _result_file, self.tasks, lists)
         else:
             lists = run.each(given_lists, self.origin, version=1)
         scores = run.each(score_lists, self.tasks, lists, version=1)
@@ -129,10 +129,10 @@ class Plan:
         run.write("tables/{name}.parquet", query_file, ["per_query"], self.tasks, scores.whole)
         scored = run.read_each(scores)
         means = [mean_figures(arrays, self.job.options.compat) for arrays in scored]
-        table = Table("hbench_retrieval", COLUMNS, task_rows(self.tasks, means), FRACTIONS, self._notes())
-        seeds = seed_rows(self.tasks, means)
+        table = Table("hbench_retrieval", COLUMNS, _task_rows(self.tasks, means), FRACTIONS, self._notes())
+        seeds = _seed_rows(self.tasks, means)
         further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
-        return Outcome(table, (*further, view_table(self.tasks, scored)))
+        return Outcome(table, (*further, _view_table(self.tasks, scored)))
 
     def _notes(self) -> tuple[str, ...]:
         notes = [NOTE]
@@ -149,7 +149,7 @@ def prepare(job: Job[Options]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     root = hbench.check_inputs(job)
     problems = ProblemList()
-    patches = hbench.open_patches(job, problems)
+    patches = hbench.patches_to_describe(job, problems)
     found = hbench.read_task_files(
         root, "retrieval", job.options.task, files.read_retrieval_task, files.read_clusters, problems
     )
@@ -233,7 +233,7 @@ def published_lists(task: PoolTask, found: Mapped) -> Arrays:
     return {"lists": query_first(lists, task.content.queries)}
 
 
-def result_file(task: PoolTask, lists: Arrays) -> bytes:
+def _result_file(task: PoolTask, lists: Arrays) -> bytes:
     """The `.results` file of a task in the published layout."""
     return files.write_names(task.content, lists["lists"])
 
@@ -294,12 +294,12 @@ def mean_figures(scores: Arrays, compat: str | None) -> tuple[float, float]:
     return image, patch
 
 
-def task_rows(tasks: Sequence[PoolTask], means: Sequence[tuple[float, float]]) -> tuple[tuple[Cell, ...], ...]:
+def _task_rows(tasks: Sequence[PoolTask], means: Sequence[tuple[float, float]]) -> tuple[tuple[Cell, ...], ...]:
     """A row per task: its queries and figures."""
     return tuple((task.name, len(task.content.queries), *mean) for task, mean in zip(tasks, means, strict=True))
 
 
-def seed_rows(tasks: Sequence[PoolTask], means: Sequence[tuple[float, float]]) -> tuple[tuple[Cell, ...], ...]:
+def _seed_rows(tasks: Sequence[PoolTask], means: Sequence[tuple[float, float]]) -> tuple[tuple[Cell, ...], ...]:
     """The mean over seeds of each group that has several; each seed counts alike."""
     groups: dict[str, list[int]] = {}
     for index, task in enumerate(tasks):
@@ -317,7 +317,7 @@ def seed_rows(tasks: Sequence[PoolTask], means: Sequence[tuple[float, float]]) -
     )
 
 
-def view_table(tasks: Sequence[PoolTask], scored: Sequence[Arrays]) -> Table:
+def _view_table(tasks: Sequence[PoolTask], scored: Sequence[Arrays]) -> Table:
     """Means over all queries of all tasks."""
     places = [(task.content.pool, image_of(task.content.queries)) for task in tasks]
     labels = [label for pool, images in places for label in query_labels(pool, images)]

@@ -112,7 +112,7 @@ def _sides(pairs: PatchPairs, place: dict[str, int]) -> tuple[NDArray[np.unsigne
     return sequence[pairs.a_image], sequence[pairs.b_image], noise
 
 
-def pair_table(
+def group_table(
     figures: Sequence[Figure], grouped: Sequence[GroupedTask], scored: Sequence[Arrays], without: Sequence[str]
 ) -> Table:
     """The figures and counts of every group of pairs; `without` names the tasks that have no views."""
