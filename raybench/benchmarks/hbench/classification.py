@@ -58,49 +58,6 @@ class MeasuredPairs:
     pairs: Pairs
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A job whose files were read and agree with each other."""
-
-    job: Job[HBenchOptions]
-    tasks: tuple[PairTask, ...]
-    grouped: tuple[GroupedTask, ...]
-    segments: tuple[Segment, ...]
-    origin: MeasuredPairs | tuple[GivenDistances, ...]
-    inputs: dict[str, str]
-    left_out: tuple[str, ...]
-
-    @property
-    def summary(self) -> str:
-        pairs = self.segments[-1].stop if self.segments else 0
-        return f"{len(self.tasks)} tasks over {pairs:,} pairs in {len(self.segments)} lists"
-
-    def execute(self, run: Run) -> Outcome:
-        """From features or results to the table, in one line of steps."""
-        unreadable: list[str] = []
-        if isinstance(self.origin, MeasuredPairs):
-            distances, unreadable = measured_distances(run, self.origin)
-            if self.job.limit is None:  # a part of a list is no list in the published format
-                pattern = hbench.results_pattern("classification", self.origin.patches)
-                run.write(pattern, _result_file, self.segments, distances)
-        else:
-            distances = run.fold(run.each(given_rows, self.origin, version=1), Rows)
-        scores = run.each(score_task, self.tasks, distances, version=1)
-        run.write("curves/{name}.parquet", scored_curve_file, self.tasks, scores)
-        rows = _task_rows(self.tasks, run.read_each(scores))
-        notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
-        table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)
-        return Outcome(table, self._views(run, distances), (*self.left_out, *unreadable))
-
-    def _views(self, run: Run, distances: Mapped) -> tuple[Table, ...]:
-        """The views of all tasks whose lists are there; no table if there are none."""
-        if not self.grouped:
-            return ()
-        scored = run.read_each(run.each(score_groups, self.grouped, distances, version=1))
-        known = {task.name for task in self.grouped}
-        return (group_table(FIGURES, self.grouped, scored, [t.name for t in self.tasks if t.name not in known]),)
-
-
 def prepare(job: Job[HBenchOptions]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     root = hbench.check_inputs(job)
@@ -158,6 +115,49 @@ def _located(lists: PairLists, segments: Sequence[Segment], source: Source, prob
         located = [(np.where(patch < count[image], item[image], -1), patch) for image, patch in sides]
         parts.append([values[kept].astype(np.int32) for side in located for values in side])
     return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job whose files were read and agree with each other."""
+
+    job: Job[HBenchOptions]
+    tasks: tuple[PairTask, ...]
+    grouped: tuple[GroupedTask, ...]
+    segments: tuple[Segment, ...]
+    origin: MeasuredPairs | tuple[GivenDistances, ...]
+    inputs: dict[str, str]
+    left_out: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        pairs = self.segments[-1].stop if self.segments else 0
+        return f"{len(self.tasks)} tasks over {pairs:,} pairs in {len(self.segments)} lists"
+
+    def execute(self, run: Run) -> Outcome:
+        """From features or results to the table, in one line of steps."""
+        unreadable: list[str] = []
+        if isinstance(self.origin, MeasuredPairs):
+            distances, unreadable = measured_distances(run, self.origin)
+            if self.job.limit is None:  # a part of a list is no list in the published format
+                pattern = hbench.results_pattern("classification", self.origin.patches)
+                run.write(pattern, _result_file, self.segments, distances)
+        else:
+            distances = run.fold(run.each(given_rows, self.origin, version=1), Rows)
+        scores = run.each(score_task, self.tasks, distances, version=1)
+        run.write("curves/{name}.parquet", scored_curve_file, self.tasks, scores)
+        rows = _task_rows(self.tasks, run.read_each(scores))
+        notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
+        table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)
+        return Outcome(table, self._views(run, distances), (*self.left_out, *unreadable))
+
+    def _views(self, run: Run, distances: Mapped) -> tuple[Table, ...]:
+        """The views of all tasks whose lists are there; no table if there are none."""
+        if not self.grouped:
+            return ()
+        scored = run.read_each(run.each(score_groups, self.grouped, distances, version=1))
+        known = {task.name for task in self.grouped}
+        return (group_table(FIGURES, self.grouped, scored, [t.name for t in self.tasks if t.name not in known]),)
 
 
 def measured_distances(run: Run, origin: MeasuredPairs) -> tuple[Mapped, list[str]]:

@@ -59,38 +59,6 @@ class MatchedImages:
     k: int
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A job whose files were read and agree with each other."""
-
-    job: Job[Options]
-    tasks: tuple[MatchingTask, ...]
-    origin: MatchedImages | tuple[GivenMatches, ...]
-    inputs: dict[str, str]
-
-    @property
-    def summary(self) -> str:
-        return f"{len(self.tasks)} tasks over {sum(len(task.pairs) for task in self.tasks):,} image pairs"
-
-    def execute(self, run: Run) -> Outcome:
-        """From features or results to the table, in one line of steps."""
-        if isinstance(self.origin, MatchedImages):
-            patches, pairs = self.origin.patches, self.origin.pairs
-            features = patches.features(run, np.concatenate([pairs.a, pairs.b]))
-            matches = match_images(run, features, pairs, self.origin.k, patches.distance, self.job.shard_size)
-            run.write(hbench.results_pattern("matching", patches), _result_file, self.tasks, matches)
-        else:
-            read = run.each(given_matches, self.origin, version=1)
-            matches = Matches(read, tuple(task.numbers[0] for task in self.tasks))
-        scores = run.each(score_matches, self.tasks, matches, version=1)
-        run.write("curves/{name}.parquet", match_curve_file, self.tasks, matches)
-        figures = [arrays["figures"] for arrays in run.read_each(scores)]
-        notes = (*NOTES, *limit_notes(self.job, "pairs of each task"))
-        table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, notes)
-        per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
-        return Outcome(table, (per_pair, _view_table(self.tasks, figures)))
-
-
 def prepare(job: Job[Options]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     root = hbench.check_inputs(job)
@@ -122,6 +90,38 @@ def chosen_k(job: Job[Options]) -> int:
     if k is not None and k < 1:
         raise ConfigError(f"--k {k}: at least 1 neighbour is needed (2 for the ratio scores)")
     return DEFAULT_K if k is None else k
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job whose files were read and agree with each other."""
+
+    job: Job[Options]
+    tasks: tuple[MatchingTask, ...]
+    origin: MatchedImages | tuple[GivenMatches, ...]
+    inputs: dict[str, str]
+
+    @property
+    def summary(self) -> str:
+        return f"{len(self.tasks)} tasks over {sum(len(task.pairs) for task in self.tasks):,} image pairs"
+
+    def execute(self, run: Run) -> Outcome:
+        """From features or results to the table, in one line of steps."""
+        if isinstance(self.origin, MatchedImages):
+            patches, pairs = self.origin.patches, self.origin.pairs
+            features = patches.features(run, np.concatenate([pairs.a, pairs.b]))
+            matches = match_images(run, features, pairs, self.origin.k, patches.distance, self.job.shard_size)
+            run.write(hbench.results_pattern("matching", patches), _result_file, self.tasks, matches)
+        else:
+            read = run.each(given_matches, self.origin, version=1)
+            matches = Matches(read, tuple(task.numbers[0] for task in self.tasks))
+        scores = run.each(score_matches, self.tasks, matches, version=1)
+        run.write("curves/{name}.parquet", match_curve_file, self.tasks, matches)
+        figures = [arrays["figures"] for arrays in run.read_each(scores)]
+        notes = (*NOTES, *limit_notes(self.job, "pairs of each task"))
+        table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, notes)
+        per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
+        return Outcome(table, (per_pair, _view_table(self.tasks, figures)))
 
 
 def _result_file(task: MatchingTask, matches: Matches) -> bytes:

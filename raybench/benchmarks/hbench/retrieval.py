@@ -101,50 +101,6 @@ class SearchedPools:
     pools: tuple[PoolQueries, ...]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A job whose files were read and agree with each other."""
-
-    job: Job[Options]
-    tasks: tuple[PoolTask, ...]
-    origin: SearchedPools | tuple[GivenLists, ...]
-    inputs: dict[str, str]
-
-    @property
-    def summary(self) -> str:
-        return f"{len(self.tasks)} tasks with {self.tasks[-1].stop if self.tasks else 0:,} queries"
-
-    def execute(self, run: Run) -> Outcome:
-        """From features or results to the table, in one line of steps."""
-        if isinstance(self.origin, SearchedPools):
-            patches, pools = self.origin.patches, self.origin.pools
-            features = patches.features(run, np.concatenate([pool.images for pool in pools]))
-            found = search_pools(run, features, pools, LIST_LENGTH, patches.distance, self.job.shard_size)
-            lists = run.each(published_lists, self.tasks, run.fold(found, TopK), version=1)
-            run.write(hbench.results_pattern("retrieval", patches), _result_file, self.tasks, lists)
-        else:
-            lists = run.each(given_lists, self.origin, version=1)
-        scores = run.each(score_lists, self.tasks, lists, version=1)
-        run.write("curves/{name}.parquet", query_curve_file, self.tasks, scores)
-        run.write("tables/{name}.parquet", query_file, ["per_query"], self.tasks, scores.whole)
-        scored = run.read_each(scores)
-        means = [mean_figures(arrays, self.job.options.compat) for arrays in scored]
-        table = Table("hbench_retrieval", COLUMNS, _task_rows(self.tasks, means), FRACTIONS, self._notes())
-        seeds = _seed_rows(self.tasks, means)
-        further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
-        return Outcome(table, (*further, _view_table(self.tasks, scored)))
-
-    def _notes(self) -> tuple[str, ...]:
-        notes = [NOTE]
-        if self.job.options.compat == "hbench":
-            notes.append("COMPAT hbench: n queries are averaged over n + 1, as the published tool does.")
-        if not isinstance(self.origin, SearchedPools):
-            shortest = min(given.lists.shape[1] for given in self.origin)
-            if shortest < LIST_LENGTH:
-                notes.append(f"The .results have {shortest} names a query, not {LIST_LENGTH}.")
-        return (*notes, *limit_notes(self.job, "queries of each task"))
-
-
 def prepare(job: Job[Options]) -> Plan:
     """Read and check every file that the job rests on; raises all problems together."""
     root = hbench.check_inputs(job)
@@ -224,6 +180,50 @@ def _located_pools(
         first = patch_code(np.arange(len(pool)), np.zeros(len(pool), np.int64))
         pools.append(PoolQueries(images, first, images[place], patch.astype(np.int32), task.start))
     return tuple(pools)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job whose files were read and agree with each other."""
+
+    job: Job[Options]
+    tasks: tuple[PoolTask, ...]
+    origin: SearchedPools | tuple[GivenLists, ...]
+    inputs: dict[str, str]
+
+    @property
+    def summary(self) -> str:
+        return f"{len(self.tasks)} tasks with {self.tasks[-1].stop if self.tasks else 0:,} queries"
+
+    def execute(self, run: Run) -> Outcome:
+        """From features or results to the table, in one line of steps."""
+        if isinstance(self.origin, SearchedPools):
+            patches, pools = self.origin.patches, self.origin.pools
+            features = patches.features(run, np.concatenate([pool.images for pool in pools]))
+            found = search_pools(run, features, pools, LIST_LENGTH, patches.distance, self.job.shard_size)
+            lists = run.each(published_lists, self.tasks, run.fold(found, TopK), version=1)
+            run.write(hbench.results_pattern("retrieval", patches), _result_file, self.tasks, lists)
+        else:
+            lists = run.each(given_lists, self.origin, version=1)
+        scores = run.each(score_lists, self.tasks, lists, version=1)
+        run.write("curves/{name}.parquet", query_curve_file, self.tasks, scores)
+        run.write("tables/{name}.parquet", query_file, ["per_query"], self.tasks, scores.whole)
+        scored = run.read_each(scores)
+        means = [mean_figures(arrays, self.job.options.compat) for arrays in scored]
+        table = Table("hbench_retrieval", COLUMNS, _task_rows(self.tasks, means), FRACTIONS, self._notes())
+        seeds = _seed_rows(self.tasks, means)
+        further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
+        return Outcome(table, (*further, _view_table(self.tasks, scored)))
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = [NOTE]
+        if self.job.options.compat == "hbench":
+            notes.append("COMPAT hbench: n queries are averaged over n + 1, as the published tool does.")
+        if not isinstance(self.origin, SearchedPools):
+            shortest = min(given.lists.shape[1] for given in self.origin)
+            if shortest < LIST_LENGTH:
+                notes.append(f"The .results have {shortest} names a query, not {LIST_LENGTH}.")
+        return (*notes, *limit_notes(self.job, "queries of each task"))
 
 
 def published_lists(task: PoolTask, found: Mapped) -> Arrays:
