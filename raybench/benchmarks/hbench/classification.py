@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from raybench.benchmarks.curves import curve_arrays, scored_curve_file
 from raybench.benchmarks.hbench import inputs as hbench
-from raybench.benchmarks.hbench.inputs import HBenchOptions, ResultFiles
+from raybench.benchmarks.hbench.inputs import HBenchOptions
 from raybench.benchmarks.hbench.pairs import (
     PairLists,
     PairTask,
@@ -31,7 +31,7 @@ from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
 from raybench.extract.patches import unreadable_images
-from raybench.formats.hbench import Distances, write_distances
+from raybench.formats.hbench import write_distances
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
@@ -43,11 +43,11 @@ from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_o
 
 @dataclass(frozen=True)
 class GivenDistances:
-    """The distances of a `.results` file that count; `start` is the first one's position among all pairs of the run."""
+    """The distances of all pairs of the run, as finished `.results` have them."""
 
-    name: str
-    start: int
-    distances: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    name = "finished results"
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ def prepare(job: Job[HBenchOptions]) -> Plan:
     problems, left_out = ProblemList(), ProblemList()
     patches = hbench.patches_to_describe(job, problems)
     lists = read_pair_lists(root, job, problems)
-    given = job.options.results
-    results = read_pair_results(given, lists, problems, job.skip_bad_input) if given else None
+    results = read_pair_results(job, lists, problems)
     tasks, segments = pair_tasks(lists, results, job.limit, problems)
-    origin: MeasuredPairs | tuple[GivenDistances, ...]
+    origin: MeasuredPairs | GivenDistances
     if results is not None:
-        origin, digests = _given(results, segments), {"results": results.digest}
+        given = [results.parsed[segment.name].distances[segment.positions] for segment in segments]
+        origin, digests = GivenDistances(np.concatenate([[], *given])), {"results": results.digest}
     elif patches is not None:
         pairs = _located(lists, segments, patches.source, left_out if job.skip_bad_input else problems)
         if len(pairs) and not np.any((pairs.a_image >= 0) & (pairs.b_image >= 0)):
@@ -80,13 +80,6 @@ def prepare(job: Job[HBenchOptions]) -> Plan:
     problems.check()
     inputs = {"benchmarks": lists.digest, **digests}
     return Plan(job, tasks, grouped_tasks(tasks, lists), segments, origin, inputs, tuple(left_out.lines))
-
-
-def _given(results: ResultFiles[Distances], segments: Sequence[Segment]) -> tuple[GivenDistances, ...]:
-    return tuple(
-        GivenDistances(segment.name, segment.start, results.parsed[segment.name].distances[segment.positions])
-        for segment in segments
-    )
 
 
 def _located(lists: PairLists, segments: Sequence[Segment], source: Source, problems: ProblemList) -> Pairs:
@@ -125,7 +118,7 @@ class Plan:
     tasks: tuple[PairTask, ...]
     grouped: tuple[GroupedTask, ...]
     segments: tuple[Segment, ...]
-    origin: MeasuredPairs | tuple[GivenDistances, ...]
+    origin: MeasuredPairs | GivenDistances
     inputs: dict[str, str]
     left_out: tuple[str, ...]
 
@@ -143,7 +136,7 @@ class Plan:
                 pattern = hbench.results_pattern("classification", self.origin.patches)
                 run.write(pattern, _result_file, self.segments, distances)
         else:
-            distances = run.fold(run.each(given_rows, self.origin, version=1), Rows)
+            distances = run.each(given_distances, [self.origin], version=1).whole
         scores = run.each(score_task, self.tasks, distances, version=1)
         run.write("curves/{name}.parquet", scored_curve_file, self.tasks, scores)
         rows = _task_rows(self.tasks, run.read_each(scores))
@@ -176,9 +169,9 @@ def _result_file(segment: Segment, distances: Mapped) -> bytes:
     return write_distances(distances.read(0)["values"][segment.start : segment.stop], segment.positive)
 
 
-def given_rows(given: GivenDistances) -> Arrays:
-    """The distances of a finished file by position among all pairs."""
-    return Rows.of(given.start + np.arange(len(given.distances)), given.distances).to_arrays()
+def given_distances(given: GivenDistances) -> Arrays:
+    """Finished distances as if they were measured here."""
+    return {"values": given.values}
 
 
 def score_task(task: PairTask, distances: Mapped) -> Arrays:

@@ -103,11 +103,15 @@ def _read_labels(data: bytes, name: str, lists: tuple[str, ...]) -> Flags:
     return files.read_labels(data, name)  # their number is checked once that of the pairs is known
 
 
-def read_pair_results(root: str, lists: PairLists, problems: ProblemList, allow_nan: bool) -> ResultFiles[Distances]:
-    """Read the `.results` files of the tasks: those of the lists where all are there, else the task's own."""
+def read_pair_results(job: Job[HBenchOptions], lists: PairLists, problems: ProblemList) -> PairResults:
+    """The `.results` of each task with `--results`: those of its lists where all are there, else its own."""
+    if not job.options.results:
+        return None
     choices = {task: (stems, (task,)) for task, stems in lists.tasks.items()}
-    parse = partial(files.read_distances, allow_nan=allow_nan)
-    return read_result_files(root, "classification", choices, lambda data, uri, _: parse(data, uri), problems)
+    parse = partial(files.read_distances, allow_nan=job.skip_bad_input)
+    return read_result_files(
+        job.options.results, "classification", choices, lambda data, uri, _: parse(data, uri), problems
+    )
 
 
 def pair_tasks(
