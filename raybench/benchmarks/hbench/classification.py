@@ -84,12 +84,12 @@ def prepare(job: Job[HBenchOptions]) -> Plan:
 
 def _located(lists: PairLists, segments: Sequence[Segment], source: Source, problems: ProblemList) -> Pairs:
     """All pairs of the run with images as items of the source; what is not there is noted and gets image -1."""
-    images = sorted({image for segment in segments for image in lists.pairs[segment.name].images})
-    items = items_of(source, images, problems)
+    stems = dict.fromkeys(stem for stems in lists.tasks.values() for stem in stems)
+    items = items_of(source, sorted({image for stem in stems for image in lists.pairs[stem].images}), problems)
     counts = source.counts(items.values(), problems)
-    parts = [[np.zeros(0, np.int32)] * 4]
-    for segment in segments:
-        pairs = lists.pairs[segment.name]
+    located = {}
+    for stem in stems:
+        pairs = lists.pairs[stem]
         known = [item if item in counts else -1 for item in (items.get(image, -1) for image in pairs.images)]
         item = np.array(known, np.int32)
         count = np.array([counts.get(i, np.iinfo(np.int32).max) for i in known], np.int64)
@@ -100,14 +100,15 @@ def _located(lists: PairLists, segments: Sequence[Segment], source: Source, prob
                 line = int(beyond[0])
                 key = pairs.images[image[line]]
                 problems.add(
-                    f"{lists.folder}/{segment.name}.pairs: line {line + 1}: patch "
+                    f"{lists.folder}/{stem}.pairs: line {line + 1}: patch "
                     f"{key.replace('/', '.')}.{patch[line]} is out of range; {key} has {count[image[line]]} patches "
                     f"({len(beyond):,} such lines)"
                 )
-        kept = segment.positions
-        located = [(np.where(patch < count[image], item[image], -1), patch) for image, patch in sides]
-        parts.append([values[kept].astype(np.int32) for side in located for values in side])
-    return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        images = [np.where(patch < count[image], item[image], np.int32(-1)) for image, patch in sides]
+        located[stem] = (images[0], pairs.a_patch, images[1], pairs.b_patch)
+    nothing = [np.zeros(0, np.int32)] * 4
+    kept = [[values[segment.positions] for values in located[segment.name]] for segment in segments]
+    return Pairs(*(np.concatenate(column) for column in zip(nothing, *kept, strict=True)))
 
 
 @dataclass(frozen=True)
