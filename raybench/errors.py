@@ -103,6 +103,15 @@ class ProblemList:
         except InputError as error:
             self.add(error)
 
+    @contextmanager
+    def joining(self) -> Iterator[None]:
+        """Raise an InputError of the block together with what was noted before it."""
+        try:
+            yield
+        except InputError as error:
+            self.add(error)
+            raise Problems(self.lines) from error
+
     def check(self) -> None:
         """Raise what was collected, if anything."""
         if self.lines:

@@ -131,6 +131,10 @@ class Features:
     images: tuple[str, ...]
     images_per_shard: int
 
+    @property
+    def digest(self) -> str:
+        return self.mapped.digest
+
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_open", "_start", "_count")}
 

@@ -23,6 +23,7 @@ MOST_NUMBER = 5  # images of a level: e1..e5, h1..h5, t1..t5; number 0 is ref
 FIRST_LINE = 2  # of the values: line 1 is the header
 
 PatchNumbers = NDArray[np.int32]
+PatchColumns = tuple[PatchNumbers, PatchNumbers, PatchNumbers]  # sequence, image number and patch of each line
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,15 @@ class NumberedPairs:
     def __len__(self) -> int:
         return len(self.a_sequence)
 
+    @property
+    def sides(self) -> tuple[PatchColumns, PatchColumns]:
+        """The first and the second patch of each line."""
+        first = (self.a_sequence, self.a_number, self.a_patch)
+        return first, (self.b_sequence, self.b_number, self.b_patch)
+
     def kept(self, lines: slice | NDArray[np.int64]) -> NumberedPairs:
         """Only these lines, in this order."""
-        columns = (self.a_sequence, self.a_number, self.a_patch, self.b_sequence, self.b_number, self.b_patch)
-        return NumberedPairs(self.sequences, *(column[lines] for column in columns))
+        return NumberedPairs(self.sequences, *(column[lines] for side in self.sides for column in side))
 
     def first_of_each(self) -> NDArray[np.int64]:
         """The lines (from 0) that name their two patches, in either order, for the first time."""
@@ -76,6 +82,11 @@ class ReferencePatches:
 
     def __len__(self) -> int:
         return len(self.sequence)
+
+    @property
+    def sides(self) -> tuple[PatchColumns]:
+        """The patch of each line, in image 0."""
+        return ((self.sequence, np.zeros_like(self.sequence), self.patch),)
 
     def kept(self, lines: slice | NDArray[np.int64]) -> ReferencePatches:
         """Only these lines, in this order."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.benchmarks.hpatches.matching import PAIRS_PER_SHARD, MatchImages
+from raybench.benchmarks.hpatches.matching import SEQUENCE_PAIRS, MatchImages
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
@@ -45,7 +45,7 @@ def match(run: Run, stored: Features, reference: np.ndarray, target: np.ndarray)
     """Figures of all pairs, with features that nobody has opened yet."""
     features = Features(stored.mapped, stored.root, stored.images, stored.images_per_shard)
     stage = MatchImages(features, reference, target, "L2")
-    return run.fold(run.map(stage, len(reference), PAIRS_PER_SHARD), Rows)
+    return run.fold(run.map(stage, len(reference), SEQUENCE_PAIRS), Rows)
 
 
 def _run(folder: Path, name: str) -> Run:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from raybench.benchmarks.hpatches.inputs import LEVELS
-from raybench.benchmarks.hpatches.retrieval import POOLS, VIEWS, Scores, Task
+from raybench.benchmarks.hpatches.retrieval import POOL_SIZES, POSITIVES, SplitQueries, score_queries
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
@@ -33,18 +33,18 @@ MOST_BYTES = 1.5e9
 def figures(folder: Path) -> Iterator[Figure | Memory]:
     """From features in a store to the AP of every query; the baseline has its vectors in memory."""
     stored = levels.features(_run(folder, "features"), PATCHES)
-    task, views = levels.retrieval(PATCHES, QUERIES, DISTRACTORS)
+    split, views = levels.retrieval(PATCHES, QUERIES, DISTRACTORS)
     fresh = (_run(folder, f"round-{number}") for number in range(ROUNDS + 1))
-    ap = retrieve(next(fresh), stored, task, views).read(0)["ap"]
+    ap = retrieve(next(fresh), stored, split, views).read(0)["ap"]
     chosen = np.random.default_rng(1).choice(QUERIES, SAMPLE, replace=False)
-    sample = baseline_inputs(stored, task, chosen)
+    sample = baseline_inputs(stored, split, chosen)
     expected = published.retrieval(*sample)
     for level, noise in enumerate(LEVELS):
         np.testing.assert_allclose(ap[chosen, level], expected[noise], atol=1e-9)
     ours, baseline = best_of_each(
-        lambda: retrieve(next(fresh), stored, task, views), lambda: published.retrieval(*sample), ROUNDS
+        lambda: retrieve(next(fresh), stored, split, views), lambda: published.retrieval(*sample), ROUNDS
     )
-    what = f"{QUERIES:,} x {DISTRACTORS:,} x {len(LEVELS)} levels x {len(POOLS)} pools"
+    what = f"{QUERIES:,} x {DISTRACTORS:,} x {len(LEVELS)} levels x {len(POOL_SIZES)} pools"
     note = f"mean AP {ap.mean():.3f}; distances of views, counts, fold, ranks and publishing included"
     yield Figure(what, ours, "sorted lists", baseline * QUERIES / SAMPLE, TARGET, note)
     command = [sys.executable, "-m", "tests.perf.hpatches_retrieval", f"{folder}/large"]
@@ -52,23 +52,23 @@ def figures(folder: Path) -> Iterator[Figure | Memory]:
     yield Memory(f"{LARGE_QUERIES:,} x {DISTRACTORS:,}, a process", int(said), MOST_BYTES)
 
 
-def retrieve(run: Run, stored: Features, task: Task, views: Pairs) -> Mapped:
+def retrieve(run: Run, stored: Features, split: SplitQueries, views: Pairs) -> Mapped:
     """Scores of one split, with features that nobody has opened yet."""
     features = Features(stored.mapped, stored.root, stored.images, stored.images_per_shard)
     near = run.fold(pair_distances(run, features, views, "L2", None), Rows)
-    closer = run.fold(count_closer(run, features, near, [task.search], "L2"), Counts)
-    return run.map(Scores(near, closer, (task,)), 1, 1)
+    closer = run.fold(count_closer(run, features, near, [split.search], "L2"), Counts)
+    return run.each(score_queries, (split,), near, closer, version=1)
 
 
-def baseline_inputs(stored: Features, task: Task, chosen: np.ndarray) -> tuple[object, ...]:
+def baseline_inputs(stored: Features, split: SplitQueries, chosen: np.ndarray) -> tuple[object, ...]:
     """Vectors of the chosen queries, of their views by level, of all distractors, and which of these may be used."""
-    asked, others = task.search.queries, task.search.references
+    asked, others = split.search.queries, split.search.references
     rows = [stored.whole(image)[patch] for image, patch in zip(asked.image[chosen], asked.patch[chosen], strict=True)]
     far = np.stack([stored.whole(i)[p] for i, p in zip(others.image.tolist(), others.patch.tolist(), strict=True)])
     views = {
         noise: np.stack(
             [
-                [stored.whole(int(image) + 1 + VIEWS * level + i)[patch] for i in range(VIEWS)]
+                [stored.whole(int(image) + 1 + POSITIVES * level + i)[patch] for i in range(POSITIVES)]
                 for image, patch in zip(asked.image[chosen], asked.patch[chosen], strict=True)
             ]
         )

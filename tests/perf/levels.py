@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raybench.benchmarks.hpatches.inputs import LEVELS
-from raybench.benchmarks.hpatches.retrieval import Task, cuts_of_pools
+from raybench.benchmarks.hpatches.retrieval import SplitQueries, cuts_of_pools
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.extract.patches import IMAGES_PER_SHARD, Features
@@ -79,7 +79,7 @@ def verification(patches: int, per_list: int) -> Pairs:
     return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def retrieval(patches: int, queries: int, distractors: int) -> tuple[Task, Pairs]:
+def retrieval(patches: int, queries: int, distractors: int) -> tuple[SplitQueries, Pairs]:
     """Queries and other distractors from the ref images, and the pairs of each query with its fifteen views."""
     chosen = np.random.default_rng(0).permutation(SEQUENCES * patches)[: queries + distractors]
     sequence, patch = (part.astype(np.int32) for part in divmod(chosen, patches))
@@ -89,4 +89,5 @@ def retrieval(patches: int, queries: int, distractors: int) -> tuple[Task, Pairs
     names = tuple(f"v_{number:02d}" for number in range(SEQUENCES))
     views = (sides[0].image[:, None] + np.arange(1, IMAGES, dtype=np.int32)).reshape(-1)
     query, own = (np.repeat(values, IMAGES - 1) for values in (sides[0].image, sides[0].patch))
-    return Task("made", ReferencePatches(names, sequence[asked], patch[asked]), search), Pairs(query, own, views, own)
+    queries_named = ReferencePatches(names, sequence[asked], patch[asked])
+    return SplitQueries("made", queries_named, search), Pairs(query, own, views, own)

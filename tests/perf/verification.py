@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from raybench.benchmarks.hpatches.inputs import LEVELS
-from raybench.benchmarks.hpatches.verification import NEGATIVES, Ranking, Scores
+from raybench.benchmarks.hpatches.verification import NEGATIVES, Ranking, score_ranking
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
@@ -59,8 +59,7 @@ def measure(run: Run, stored: Features, pairs: Pairs) -> Mapped:
 def verify(run: Run, stored: Features, pairs: Pairs) -> Mapped:
     """Distances of all pairs, once every ranking is scored from them."""
     distances = run.fold(measure(run, stored, pairs), Rows)
-    made = rankings()
-    run.map(Scores(distances, made), len(made), 1)
+    run.each(score_ranking, rankings(), distances, version=1)
     return distances
 
 
@@ -70,10 +69,9 @@ def rankings() -> tuple[Ranking, ...]:
     for level, noise in enumerate(LEVELS):
         start = 3 * level * PER_LIST
         for place, kind in enumerate(NEGATIVES, 1):
-            negatives = (start + place * PER_LIST, start + (place + 1) * PER_LIST)
-            for balanced, share in ((True, 1.0), (False, 0.2)):
-                positives = (start, start + int(share * PER_LIST))
-                made.append(Ranking("made", noise, kind, balanced, positives, negatives))
+            positives = slice(start, start + PER_LIST)
+            negatives = slice(start + place * PER_LIST, start + (place + 1) * PER_LIST)
+            made += [Ranking("made", noise, kind, balanced, positives, negatives) for balanced in (True, False)]
     return tuple(made)
 
 

@@ -6,24 +6,22 @@ The layout is that of the HPatches toolbox: `splits.json`, `verif_*_split-S.csv`
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.hpatches.whiten import copy_stride, whitened
+from raybench.benchmarks.hpatches.whitening import TrainSet, copy_stride, whitened
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.options import option
-from raybench.benchmarks.patches import BY_DESCRIPTOR, PatchOptions, chosen_distance, features_of, open_source
-from raybench.descriptors import DescriptorSpec
-from raybench.digests import digest_of_bytes
+from raybench.benchmarks.patches import BY_DESCRIPTOR, DescribedPatches, PatchOptions, read_files
+from raybench.digests import digest_of, digest_of_bytes
 from raybench.engine.run import Run
-from raybench.errors import ConfigError, DataError, ProblemList, suggestion
+from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
 from raybench.extract.patches import Features
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import Split
@@ -33,8 +31,9 @@ from raybench.sources.patches import Source, items_of
 LEVELS = ("e", "h", "t")
 NUMBERS = range(files.MOST_NUMBER + 1)
 EVERY_NUMBER = frozenset(NUMBERS)
-TYPES = {"i_": "illumination", "v_": "viewpoint"}
-NEEDS = "--tasks, and --data with --descriptor, or --features"
+TASK_NEEDS = "--tasks, and --data with --descriptor, or --features"
+
+Listed = TypeVar("Listed", bound="PatchList")
 
 
 @dataclass(frozen=True)
@@ -62,28 +61,42 @@ class HPatchesOptions(PatchOptions):
     )
 
 
-@dataclass(frozen=True)
-class TaskFolder:
-    """The chosen splits, in the order of `splits.json`, and those that were left out for want of their files."""
-
-    uri: str
-    splits: tuple[Split, ...]
-    left_out: tuple[str, ...]
-    digest: str
+class PatchList(Protocol):
+    """The lines of a split's file: patches, or pairs of them."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        if not self.left_out:
-            return ()
-        return (f"splits without their files in --tasks were left out: {', '.join(self.left_out)}.",)
+    def sequences(self) -> tuple[str, ...]: ...
+
+    @property
+    def sides(self) -> tuple[files.PatchColumns, ...]:
+        """Sequence, image number and patch of each line; of both patches where lines are pairs."""
+        ...
 
 
 @dataclass(frozen=True)
-class Layout:
+class TaskFolder:
+    """`--tasks`: the chosen splits, in the order of `splits.json`, and those left out for want of their files."""
+
+    uri: str
+    splits: tuple[Split, ...] = ()
+    left_out: tuple[str, ...] = ()
+    digest: str = ""
+
+    def read(
+        self, patterns: Sequence[str], parse: Callable[[bytes, str], Listed], problems: ProblemList
+    ) -> tuple[dict[str, Listed], str]:
+        """The files of every split by stem (`{}` is the split's name), and the digest of all that was read."""
+        names = [pattern.format(split.name) for split in self.splits for pattern in patterns]
+        lists, seen = read_files(self.uri, names, parse, problems)
+        return lists, digest_of(self.digest, seen)
+
+
+@dataclass(frozen=True)
+class ImageLayout:
     """Where images are: `items` (sequences, levels, numbers) in the source, `patches` (sequences, numbers) in each.
 
     `split_stride` is the distance between the images of one split and those of the next where each split has features
-    of its own (see `steps.whiten`), else 0.
+    of its own (see `whitening`), else 0.
     """
 
     place: Mapping[str, int]
@@ -101,20 +114,12 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Patches:
-    """The patches of a job, found to be there."""
+class SplitPatches:
+    """The patches that the splits of a job need, found to be there."""
 
-    job: Job[HPatchesOptions]
-    source: Source
-    descriptor: DescriptorSpec | None
-    distance: str
+    described: DescribedPatches
     splits: tuple[Split, ...]
-    layout: Layout
-
-    @property
-    def digests(self) -> dict[str, str]:
-        own = {"descriptor": self.descriptor.digest} if self.descriptor else {}
-        return {**own, "patches": self.source.digest}
+    layout: ImageLayout
 
     @property
     def split_names(self) -> str:
@@ -127,132 +132,103 @@ class Patches:
         return {"splits": {split.name for split in self.splits}}
 
     def features(self, run: Run, wanted: NDArray[np.int32]) -> Features:
-        """Descriptors of the wanted images (as `Layout.images` numbers them), post-processed if the job says so."""
+        """Descriptors of the wanted images (numbered as by `ImageLayout.images`), post-processed if the job says so."""
         stride = self.layout.split_stride
         if not stride:
-            images = np.unique(wanted).tolist()
-            return features_of(run, self.job, self.source, self.descriptor, self.distance, images)
-        train = [self.layout.items[self.layout.of(split.train), 0, 0] for split in self.splits]
-        images = np.unique(np.concatenate([wanted % np.int32(stride), *train])).tolist()
-        plain = features_of(run, self.job, self.source, self.descriptor, self.distance, images)
+            return self.described.features(run, wanted)
+        train = [
+            TrainSet(f"train set {number}", self.layout.items[self.layout.of(split.train), 0, 0])
+            for number, split in enumerate(self.splits)
+        ]
+        plain = self.described.features(
+            run, np.concatenate([wanted % np.int32(stride), *(one.images for one in train)])
+        )
         return whitened(run, plain, train, np.unique(wanted).tolist())
 
 
-def check_inputs(job: Job[HPatchesOptions]) -> None:
-    """One place to enter, with what it needs."""
-    if job.options.results:
+def checked_tasks(job: Job[HPatchesOptions]) -> str:
+    """`--tasks`, once the job has one place to enter and what that needs."""
+    options = job.options
+    if options.results:
         raise ConfigError(
             f"{job.benchmark}: --results: no published format for results of this protocol; "
             "give --descriptor with --data, or --features"
         )
-    entries = [name for name in ("descriptor", "features") if getattr(job.options, name)]
+    entries = [name for name in ("descriptor", "features") if getattr(options, name)]
     if len(entries) != 1:
         found = " and ".join(f"--{name}" for name in entries) or "none"
         raise ConfigError(f"{job.benchmark}: give one of --descriptor, --features; found {found}")
-    if job.options.descriptor and not job.options.data:
+    if options.descriptor and not options.data:
         raise ConfigError(f"{job.benchmark}: --descriptor needs --data, the folder of SEQ/IM.png strips")
-    if not job.options.tasks:
+    if not options.tasks:
         raise ConfigError(f"{job.benchmark}: --tasks is missing, the folder that holds the split CSVs")
+    return options.tasks
 
 
 def read_folder(job: Job[HPatchesOptions], patterns: Sequence[str], problems: ProblemList) -> TaskFolder:
-    """The splits that `--split` names, or all that have a file for each of the patterns (`{}` is the split's name)."""
-    assert job.options.tasks is not None
-    there = {entry.name for entry in storage.list_files(job.options.tasks)}
+    """The splits that `--split` names, or all that have a file for each of the patterns (`{}` is the split's name).
+
+    What is wrong with the folder is noted; it then has no splits.
+    """
+    tasks = checked_tasks(job)
+    try:
+        return _chosen_splits(tasks, job.options.split, patterns, problems)
+    except InputError as error:
+        problems.add(error)
+        return TaskFolder(tasks)
+
+
+def _chosen_splits(tasks: str, asked: Sequence[str], patterns: Sequence[str], problems: ProblemList) -> TaskFolder:
+    there = {entry.name for entry in storage.list_files(tasks)}
     listed = next((name for name in ("splits.json", "splits/splits.json") if name in there), None)
     if listed is None:
-        reason = "has no splits.json, nor splits/splits.json" if storage.exists(job.options.tasks) else "does not exist"
-        raise DataError(f"{job.options.tasks}: {reason}; --tasks is the folder that holds the split CSVs")
-    data = storage.read(storage.join(job.options.tasks, listed))
-    splits = files.read_splits(data, storage.join(job.options.tasks, listed))
+        reason = "has no splits.json, nor splits/splits.json" if storage.exists(tasks) else "does not exist"
+        raise DataError(f"{tasks}: {reason}; --tasks is the folder that holds the split CSVs")
+    data = storage.read(storage.join(tasks, listed))
+    splits = files.read_splits(data, storage.join(tasks, listed))
     missing = {
         name: [file for file in (pattern.format(name) for pattern in patterns) if file not in there] for name in splits
     }
-    chosen = _chosen(job, splits)
-    if chosen is None:
-        chosen = [name for name in splits if not missing[name]]
-        if not chosen:
-            wanted = ", ".join(pattern.format("S") for pattern in patterns)
-            raise DataError(f"{job.options.tasks}: none of the splits {', '.join(splits)} has its files {wanted}")
-        left_out = tuple(name for name in splits if name not in chosen)
-    else:
-        left_out = ()
-        for name in chosen:
-            for file in missing[name]:
-                problems.add(f"{storage.join(job.options.tasks, file)}: is missing; --split {name} needs it")
-        chosen = [name for name in chosen if not missing[name]]
-    return TaskFolder(job.options.tasks, tuple(splits[name] for name in chosen), left_out, digest_of_bytes(data))
+    complete = [name for name in splits if not missing[name]]
+    chosen = _asked_splits(asked, splits)
+    for name in chosen:
+        for file in missing[name]:
+            problems.add(f"{storage.join(tasks, file)}: is missing; --split {name} needs it")
+    if not chosen and not complete:
+        wanted = ", ".join(pattern.format("S") for pattern in patterns)
+        raise DataError(f"{tasks}: none of the splits {', '.join(splits)} has its files {wanted}")
+    kept = [name for name in complete if name in chosen or not chosen]
+    left_out = () if chosen else tuple(name for name in splits if name not in complete)
+    return TaskFolder(tasks, tuple(splits[name] for name in kept), left_out, digest_of_bytes(data))
 
 
-def open_patches(
-    job: Job[HPatchesOptions], splits: tuple[Split, ...], needed: Mapping[str, frozenset[int]], problems: ProblemList
-) -> Patches:
-    """The job's source with the images that are needed, by sequence and number; what is not there is noted.
-
-    Raises InputError if there is no such source, or no such descriptor.
-    """
-    source, descriptor = open_source(job)
-    distance = chosen_distance(job, descriptor, MASKED_DISTANCES)
-    whitening = job.options.post_processing == "pcapl"
-    wanted = dict(needed)
-    if whitening:
-        _check_whitening(distance, splits, problems)
-        for name in itertools.chain.from_iterable(split.train for split in splits):
-            wanted[name] = wanted.get(name, frozenset()) | {0}
-    layout = _locate(source, wanted, problems)
-    if whitening:
-        layout = dataclasses.replace(layout, split_stride=copy_stride(len(source.keys), job.shard_size))
-    return Patches(job, source, descriptor, distance, splits, layout)
-
-
-def note_out_of_range(
-    file: str,
-    patches: Patches,
-    sequences: tuple[str, ...],
-    column: tuple[NDArray[np.int32], NDArray[np.int32] | int, NDArray[np.int32]],
-    problems: ProblemList,
-) -> None:
-    """Note the first line of a list whose patch is not there; `column` is sequence, number and patch of each line."""
-    sequence, number, patch = column
-    place = patches.layout.of(sequences)[sequence]
-    count = patches.layout.patches[place, number]
-    beyond = np.flatnonzero(patch >= count)
-    if len(beyond):
-        line = int(beyond[0])
-        problems.add(
-            f"{file}: line {line + files.FIRST_LINE}: patch {patch[line]} of {sequences[sequence[line]]} is out of "
-            f"range; it has {count[line]} patches ({len(beyond):,} such lines)"
-        )
-
-
-def image_name(sequence: str, level: str, number: int) -> str:
-    """`SEQ/IM` of an image."""
-    return f"{sequence}/{level}{number}" if number else f"{sequence}/ref"
-
-
-def type_of(sequence: str) -> str:
-    """What changes within a sequence, by its name."""
-    return TYPES.get(sequence[:2], "other")
-
-
-def limit_notes(job: Job[HPatchesOptions], what: str) -> tuple[str, ...]:
-    """The note that a limited table carries."""
-    return () if job.limit is None else (f"LIMITED: only the first {job.limit:,} {what} were used.",)
-
-
-def post_processing_notes(job: Job[HPatchesOptions]) -> tuple[str, ...]:
-    """The note that a post-processed table carries."""
-    pcapl = "post-processing: pcapl, whitened by the train part of each split."
-    return (pcapl,) if job.options.post_processing == "pcapl" else ()
-
-
-def _chosen(job: Job[HPatchesOptions], splits: Mapping[str, Split]) -> list[str] | None:
-    asked = [name.strip() for name in ",".join(job.options.split).split(",") if name.strip()]
-    for name in asked:
+def _asked_splits(asked: Sequence[str], splits: Mapping[str, Split]) -> list[str]:
+    """The splits that `--split` names, in the order of `splits.json`; none if it is not given."""
+    names = [name.strip() for name in ",".join(asked).split(",") if name.strip()]
+    for name in names:
         if name not in splits:
             known = ", ".join(splits)
             raise ConfigError(f"--split {name}: unknown{suggestion(name, splits)}; splits.json has {known}")
-    return [name for name in splits if name in asked] if asked else None
+    return [name for name in splits if name in names]
+
+
+def open_splits(
+    job: Job[HPatchesOptions], splits: tuple[Split, ...], needed: Mapping[str, frozenset[int]], problems: ProblemList
+) -> SplitPatches:
+    """The job's patches with the images that are needed, by sequence and number; what is not there is noted.
+
+    Raises InputError, with all that was noted before, if there is no such source or no such descriptor.
+    """
+    with problems.joining():
+        described = DescribedPatches.open(job, MASKED_DISTANCES)
+        if job.options.post_processing != "pcapl":
+            return SplitPatches(described, splits, _locate(described.source, needed, problems))
+        _check_whitening(described.distance, splits, problems)
+        wanted = dict(needed)
+        for name in itertools.chain.from_iterable(split.train for split in splits):
+            wanted[name] = wanted.get(name, frozenset()) | {0}
+        stride = copy_stride(len(described.source.keys), job.shard_size)
+        return SplitPatches(described, splits, _locate(described.source, wanted, problems, stride))
 
 
 def _check_whitening(distance: str, splits: tuple[Split, ...], problems: ProblemList) -> None:
@@ -265,7 +241,9 @@ def _check_whitening(distance: str, splits: tuple[Split, ...], problems: Problem
             )
 
 
-def _locate(source: Source, needed: Mapping[str, frozenset[int]], problems: ProblemList) -> Layout:
+def _locate(
+    source: Source, needed: Mapping[str, frozenset[int]], problems: ProblemList, split_stride: int = 0
+) -> ImageLayout:
     """Items and patch counts of the needed images; within a sequence all must have the same number of patches."""
     place = {name: i for i, name in enumerate(sorted(needed))}
     keys = {
@@ -291,4 +269,39 @@ def _locate(source: Source, needed: Mapping[str, frozenset[int]], problems: Prob
                 f"{source.uri(found[key])}: {count} patches, but {other} has {counts[found[other]]}; "
                 "all images of a sequence must have the same patches"
             )
-    return Layout(place, items, patches, split_stride=0)
+    return ImageLayout(place, items, patches, split_stride)
+
+
+def note_out_of_range(
+    folder: TaskFolder, lists: Mapping[str, PatchList], patches: SplitPatches, problems: ProblemList
+) -> None:
+    """Note the first line of each list whose patch is not there."""
+    for name, listed in lists.items():
+        file, place = storage.join(folder.uri, f"{name}.csv"), patches.layout.of(listed.sequences)
+        for sequence, number, patch in listed.sides:
+            count = patches.layout.patches[place[sequence], number]
+            beyond = np.flatnonzero(patch >= count)
+            if len(beyond):
+                line = int(beyond[0])
+                own = listed.sequences[sequence[line]]
+                problems.add(
+                    f"{file}: line {line + files.FIRST_LINE}: patch {patch[line]} of {own} "
+                    f"is out of range; it has {count[line]} patches ({len(beyond):,} such lines)"
+                )
+
+
+def image_name(sequence: str, level: str, number: int) -> str:
+    """`SEQ/IM` of an image."""
+    return f"{sequence}/{level}{number}" if number else f"{sequence}/ref"
+
+
+def job_notes(job: Job[HPatchesOptions], folder: TaskFolder, limited: str) -> tuple[str, ...]:
+    """What a table says of its job: splits that were left out, post-processing, and what `--limit` limits."""
+    notes = []
+    if folder.left_out:
+        notes.append(f"splits without their files in --tasks were left out: {', '.join(folder.left_out)}.")
+    if job.options.post_processing == "pcapl":
+        notes.append("post-processing: pcapl, whitened by the train part of each split.")
+    if job.limit is not None:
+        notes.append(f"LIMITED: only the first {job.limit:,} {limited} were used.")
+    return tuple(notes)

@@ -8,21 +8,27 @@ the five views are needed, hence distractors that are closer are counted, never 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench import storage
-from raybench.benchmarks.hpatches import inputs as hpatches
-from raybench.benchmarks.hpatches.inputs import EVERY_NUMBER, LEVELS, NUMBERS, TaskFolder
+from raybench.benchmarks.hpatches.inputs import (
+    EVERY_NUMBER,
+    LEVELS,
+    NUMBERS,
+    TASK_NEEDS,
+    HPatchesOptions,
+    SplitPatches,
+    job_notes,
+    note_out_of_range,
+    open_splits,
+    read_folder,
+)
+from raybench.benchmarks.hpatches.views import MEAN_WORDS, VIEWS, group_name, level_rows
 from raybench.benchmarks.job import Benchmark, Job, Outcome
-from raybench.benchmarks.patches import read_files
-from raybench.digests import digest_of
-from raybench.engine.export import Export
 from raybench.engine.run import Run
-from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
 from raybench.formats import hpatches as files
@@ -33,240 +39,209 @@ from raybench.metrics import ranking
 from raybench.metrics.partials import Counts, Rows
 from raybench.search.closer import Patches, Search, count_closer
 from raybench.search.pairs import Pairs, pair_distances
-from raybench.table import Cell, Table
+from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
-COLUMNS = ("split", "noise", "pool", "map")
-FRACTIONS = frozenset(("map",))
-FILES = ("retr_queries_split-{}.csv", "retr_distractors_split-{}.csv")
-POOLS = (100, 500, 1_000, 5_000, 10_000, 15_000, 20_000)
-VIEWS = len(NUMBERS) - 1  # positives of a query at one level
-NOTES = (
-    "map: mean over queries of the trapezoid AP over a pool of the five views and the first distractors (pool counts "
-    "both); mean: of the three noise levels.",
-)
+QUERY_FILE, DISTRACTOR_FILE = "retr_queries_split-{}", "retr_distractors_split-{}"
+POOL_SIZES = (100, 500, 1_000, 5_000, 10_000, 15_000, 20_000)
+POSITIVES = len(NUMBERS) - 1  # of a query at one level: its views
 
 
 @dataclass(frozen=True)
-class Task:
-    """One split: its queries by name, and the search for them."""
+class SplitQueries:
+    """The queries of one split, and the search for them."""
 
     split: str
     queries: ReferencePatches
     search: Search
 
     @property
-    def by_sequence(self) -> dict[str, NDArray[np.int64]]:
-        """The places of the queries of each sequence that has some."""
-        return _places(np.array(self.queries.sequences)[self.queries.sequence])
+    def name(self) -> str:
+        return f"split {self.split}"
 
-    @property
-    def by_type(self) -> dict[str, NDArray[np.int64]]:
-        """The places of the queries of each type of sequences."""
-        types = np.array([hpatches.type_of(name) for name in self.queries.sequences])
-        return _places(types[self.queries.sequence])
+    def groups(self, view: str) -> dict[str, NDArray[np.int64]]:
+        """The places of the queries of each group that has some."""
+        own = np.array([group_name(name, view) for name in self.queries.sequences])[self.queries.sequence]
+        return {str(name): np.flatnonzero(own == name) for name in np.unique(own)}
+
+
+def prepare(job: Job[HPatchesOptions]) -> HPatchesRetrieval:
+    """Read and check every file that the job rests on; raises all problems together."""
+    problems = ProblemList()
+    patterns = (f"{QUERY_FILE}.csv", f"{DISTRACTOR_FILE}.csv")
+    folder = read_folder(job, patterns, problems)
+    lists, digest = folder.read(patterns, files.read_patches, problems)
+    patches = open_splits(job, folder.splits, _numbers_needed(lists), problems)
+    note_out_of_range(folder, lists, patches, problems)
+    problems.check()
+    splits, views = _laid_out(patches, lists, job.limit)
+    notes = (note_of(FIGURES, MEAN_WORDS), *_pool_notes(splits), *job_notes(job, folder, "queries of each split"))
+    return HPatchesRetrieval(patches, splits, views, {"tasks": digest, **patches.described.digests}, notes)
+
+
+def _numbers_needed(lists: Mapping[str, ReferencePatches]) -> dict[str, frozenset[int]]:
+    """Every image of the queries' sequences, `ref` of the distractors'."""
+    needed = {name: frozenset({0}) for listed in lists.values() for name in listed.sequences}
+    queries = [listed for name, listed in lists.items() if name.startswith(QUERY_FILE.format(""))]
+    return needed | {name: EVERY_NUMBER for listed in queries for name in listed.sequences}
+
+
+def _laid_out(
+    patches: SplitPatches, lists: Mapping[str, ReferencePatches], limit: int | None
+) -> tuple[tuple[SplitQueries, ...], Pairs]:
+    """The queries of each split, and the pairs (query, view) of all of them, by query, level and number."""
+    splits, pairs, first = [], [], 0
+    for number, split in enumerate(patches.splits):
+        queries = lists[QUERY_FILE.format(split.name)].kept(slice(limit))
+        distractors = lists[DISTRACTOR_FILE.format(split.name)]
+        images = patches.layout.images(number)
+        group, own = (patches.layout.of(listed.sequences)[listed.sequence] for listed in (distractors, queries))
+        references = Patches(images[group, 0, 0], distractors.patch, group)
+        asked = Patches(images[own, 0, 0], queries.patch, own)
+        splits.append(SplitQueries(split.name, queries, Search(asked, references, cuts_of_pools(own, group), first)))
+        views = images[own, :, 1:].reshape(len(queries), -1)  # (queries, levels x numbers)
+        image, patch = (np.repeat(values, views.shape[1]) for values in (asked.image, asked.patch))
+        pairs.append((image, patch, views.reshape(-1), patch))
+        first += len(queries)
+    return tuple(splits), Pairs(*(np.concatenate(column) for column in zip(*pairs, strict=True)))
+
+
+def cuts_of_pools(own: NDArray[np.int32], distractors: NDArray[np.int32]) -> NDArray[np.int64]:
+    """(queries, pools): how far down the list of distractors the pool of each query reaches; both given by sequence."""
+    cuts = np.empty((len(own), len(POOL_SIZES)), np.int64)
+    for sequence in np.unique(own):
+        usable = np.flatnonzero(distractors != sequence)
+        ends = np.append(usable + 1, len(distractors))  # where so many usable ones are passed
+        reach = np.minimum(np.array(POOL_SIZES) - POSITIVES - 1, len(usable))
+        cuts[own == sequence] = ends[reach]
+    return cuts
+
+
+def _pool_notes(splits: Sequence[SplitQueries]) -> tuple[str, ...]:
+    short = [one for one in splits if len(one.search.references) + POSITIVES < POOL_SIZES[-1]]
+    return tuple(
+        f"split {one.split}: {len(one.search.references):,} distractors; larger pools hold all there are."
+        for one in short
+    )
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A job whose files were read and agree with each other."""
+class HPatchesRetrieval:
+    """A job whose files were read and agree with each other. `views` are the pairs (query, view) of all splits."""
 
-    patches: hpatches.Patches
-    tasks: tuple[Task, ...]
+    patches: SplitPatches
+    splits: tuple[SplitQueries, ...]
     views: Pairs
     inputs: dict[str, str]
     notes: tuple[str, ...]
 
     @property
     def summary(self) -> str:
-        queries = sum(len(task.queries) for task in self.tasks)
-        distractors = sum(len(task.search.references) for task in self.tasks)
+        queries = sum(len(one.queries) for one in self.splits)
+        distractors = sum(len(one.search.references) for one in self.splits)
         return f"{self.patches.split_names}: {queries:,} queries, {distractors:,} distractors"
 
     def execute(self, run: Run) -> Outcome:
         """From features to the tables, in one line of steps."""
-        searches = [task.search for task in self.tasks]
+        searches = [one.search for one in self.splits]
         distractors = [search.references.image for search in searches]
-        wanted = np.unique(np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
-        features = self.patches.features(run, wanted)
-        distance, size = self.patches.distance, self.patches.job.shard_size
+        features = self.patches.features(run, np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
+        distance, size = self.patches.described.distance, self.patches.described.job.shard_size
         near = run.fold(pair_distances(run, features, self.views, distance, size), Rows)
         closer = run.fold(count_closer(run, features, near, searches, distance, size), Counts)
-        scores = run.map(Scores(near, closer, self.tasks), len(self.tasks), 1)
-        export = Export("per-query", scores.digest, partial(_query_file, scores, self.tasks), ("every query",))
-        run.export(export, ["tables/per_query.parquet"])
-        main, by_type, by_sequence = _tables(run, scores, self.tasks, self.notes)
-        return Outcome(main, (by_type, by_sequence), facts=self.patches.facts)
+        scores = run.each(score_queries, self.splits, near, closer, version=1)
+        run.write("tables/per_query.parquet", query_file, ("every query",), self.splits, scores.whole)
+        found = run.read_each(scores)
+        main = retrieval_table(self.splits, found, self.notes)
+        views = [retrieval_view(view, self.splits, found) for view in VIEWS]
+        return Outcome(main, tuple(views), facts=self.patches.facts)
 
 
-def prepare(job: Job[hpatches.HPatchesOptions]) -> Plan:
-    """Read and check every file that the job rests on; raises all problems together."""
-    hpatches.check_inputs(job)
-    problems = ProblemList()
-    folder: TaskFolder | None = None
-    patches: hpatches.Patches | None = None
-    lists: dict[str, ReferencePatches] = {}
-    seen: dict[str, str] = {}
-    with problems.noting():
-        folder = hpatches.read_folder(job, FILES, problems)
-        names = [pattern.format(split.name) for split in folder.splits for pattern in FILES]
-        lists, seen = read_files(folder.uri, names, files.read_patches, problems)
-    with problems.noting():
-        patches = hpatches.open_patches(job, folder.splits if folder else (), _needed(lists), problems)
-    if folder and patches:
-        for name, listed in lists.items():
-            file = storage.join(folder.uri, f"{name}.csv")
-            column = (listed.sequence, 0, listed.patch)
-            hpatches.note_out_of_range(file, patches, listed.sequences, column, problems)
-    problems.check()
-    assert folder is not None and patches is not None
-    tasks, views = _laid_out(patches, lists)
-    notes = (*NOTES, *_pool_notes(tasks), *folder.notes, *hpatches.post_processing_notes(job))
-    inputs = {"tasks": digest_of(folder.digest, seen), **patches.digests}
-    return Plan(patches, tasks, views, inputs, (*notes, *hpatches.limit_notes(job, "queries of each split")))
+FIGURES = (
+    Figure(
+        "map",
+        "mean over queries of the trapezoid AP over a pool of the five views and the first distractors (pool counts "
+        "both)",
+    ),
+)
+POOL_COLUMNS = ("noise", "pool", *columns_of(FIGURES))
 
 
-def _needed(lists: dict[str, ReferencePatches]) -> dict[str, frozenset[int]]:
-    """Every image of the queries' sequences, `ref` of the distractors'."""
-    needed = {name: frozenset({0}) for listed in lists.values() for name in listed.sequences}
-    queries = [listed for name, listed in lists.items() if name.startswith("retr_queries")]
-    return needed | {name: EVERY_NUMBER for listed in queries for name in listed.sequences}
+def score_queries(split: SplitQueries, near: Mapped, closer: Mapped) -> Arrays:
+    """The AP of each query of a split, level and pool, and their means over all queries and over groups of them.
+
+    `near` holds the distances of the views of every split's queries, `closer` how many distractors are closer.
+    """
+    rows = slice(split.search.first, split.search.first + len(split.queries))
+    distances = near.read(0)["values"].reshape(-1, len(LEVELS), POSITIVES)[rows]
+    counts = closer.read(0)["values"].reshape(-1, len(LEVELS), POSITIVES, len(POOL_SIZES))[rows]
+    ap = pool_ap(distances, counts)
+    means = {f"map_by_{view}": _means(ap, split.groups(view)) for view in VIEWS}
+    return {"ap": ap, "map": ap.mean(axis=0), **means}
 
 
-def _laid_out(patches: hpatches.Patches, lists: dict[str, ReferencePatches]) -> tuple[tuple[Task, ...], Pairs]:
-    """The tasks, and the pairs (query, view) of all of them, by query, level and number."""
-    tasks, pairs, first = [], [], 0
-    for number, split in enumerate(patches.splits):
-        queries = lists[f"retr_queries_split-{split.name}"].kept(slice(patches.job.limit))
-        distractors = lists[f"retr_distractors_split-{split.name}"]
-        images = patches.layout.images(number)
-        group, own = (patches.layout.of(listed.sequences)[listed.sequence] for listed in (distractors, queries))
-        references = Patches(images[group, 0, 0], distractors.patch, group)
-        asked = Patches(images[own, 0, 0], queries.patch, own)
-        tasks.append(Task(split.name, queries, Search(asked, references, cuts_of_pools(own, group), first)))
-        views = images[own, :, 1:].reshape(len(queries), -1)  # (queries, levels x numbers)
-        one = (asked.image, asked.patch)
-        repeated = [np.repeat(values, views.shape[1]) for values in one]
-        pairs.append((*repeated, views.reshape(-1), repeated[1]))
-        first += len(queries)
-    return tuple(tasks), Pairs(*(np.concatenate(column) for column in zip(*pairs, strict=True)))
+def pool_ap(distances: NDArray[np.float64], closer: NDArray[np.int64]) -> NDArray[np.float64]:
+    """AP (queries, levels, pools) from the distances of views and the distractors of each pool before them.
+
+    >>> pool_ap(np.array([[[0.2, 0.1]]]), np.array([[[[1], [0]]]])).tolist()  # the second view, a distractor, the first
+    [[[0.7916666666666666]]]
+    """
+    order = np.argsort(distances, axis=2, kind="stable")
+    before = np.arange(1, distances.shape[2] + 1)  # views up to each, itself included
+    ranks = np.take_along_axis(closer, order[..., None], axis=2).swapaxes(2, 3) + before
+    return ranking.trapezoid_ap_of_ranks(ranks, distances.shape[2])
 
 
-def cuts_of_pools(own: NDArray[np.int32], distractors: NDArray[np.int32]) -> NDArray[np.int64]:
-    """(queries, pools): how far down the list of distractors the pool of each query reaches."""
-    cuts = np.empty((len(own), len(POOLS)), np.int64)
-    for sequence in np.unique(own):
-        usable = np.flatnonzero(distractors != sequence)
-        ends = np.append(usable + 1, len(distractors))  # where so many usable ones are passed
-        reach = np.minimum(np.array(POOLS) - VIEWS - 1, len(usable))
-        cuts[own == sequence] = ends[reach]
-    return cuts
+def _means(ap: NDArray[np.float64], groups: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64]:
+    return np.stack([ap[places].mean(axis=0) for places in groups.values()])
 
 
-def _pool_notes(tasks: tuple[Task, ...]) -> tuple[str, ...]:
-    short = [task for task in tasks if len(task.search.references) + VIEWS < POOLS[-1]]
-    return tuple(
-        f"split {task.split}: {len(task.search.references):,} distractors; larger pools hold all there are."
-        for task in short
-    )
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The stage that measures: AP of each query, level and pool, and their means; a split a shard."""
-
-    near: Mapped
-    closer: Mapped
-    tasks: tuple[Task, ...]
-
-    name = "scores"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        queries = [(task.split, task.queries.sequences, task.queries.sequence) for task in self.tasks]
-        return digest_of("hpatches-retrieval", self.version, self.near.digest, self.closer.digest, queries)
-
-    def load(self, shard: Shard) -> tuple[Task, NDArray[np.float64], NDArray[np.int64]]:
-        task = self.tasks[shard.start]
-        rows = slice(task.search.first, task.search.first + len(task.queries))
-        count = sum(len(one.queries) for one in self.tasks)
-        near = self.near.read(0)["values"].reshape(count, len(LEVELS), VIEWS)
-        closer = self.closer.read(0)["values"].reshape(count, len(LEVELS), VIEWS, len(POOLS))
-        return task, near[rows], closer[rows]
-
-    def compute(self, payload: tuple[Task, NDArray[np.float64], NDArray[np.int64]]) -> Arrays:
-        task, near, closer = payload
-        order = np.argsort(near, axis=2, kind="stable")
-        ranks = np.take_along_axis(closer, order[..., None], axis=2).swapaxes(2, 3) + np.arange(1, VIEWS + 1)
-        ap = ranking.trapezoid_ap_of_ranks(ranks, VIEWS)  # (queries, levels, pools)
-        return {
-            "ap": ap,
-            "map": ap.mean(axis=0),
-            "map_by_type": np.stack([ap[places].mean(axis=0) for places in task.by_type.values()]),
-            "map_by_sequence": np.stack([ap[places].mean(axis=0) for places in task.by_sequence.values()]),
-        }
-
-    def keys(self, shard: Shard) -> str:
-        return f"split {self.tasks[shard.start].split}"
-
-
-def _query_file(scores: Mapped, tasks: tuple[Task, ...], index: int) -> bytes:
+def query_file(_: str, splits: Sequence[SplitQueries], scores: Mapped) -> bytes:
     """The AP of every query, level and pool, as Parquet; there is one such file."""
-    parts = [_per_query(task, scores.read(number)["ap"]) for number, task in enumerate(tasks)]
+    parts = [_per_query(split, scores.read(number)["ap"]) for number, split in enumerate(splits)]
     return write_parquet({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
-def _per_query(task: Task, ap: NDArray[np.float64]) -> Arrays:
+def _per_query(split: SplitQueries, ap: NDArray[np.float64]) -> Arrays:
     query, level, pool = (axis.reshape(-1) for axis in np.indices(ap.shape))
     return {
-        "split": np.full(ap.size, task.split),
+        "split": np.full(ap.size, split.split),
         "query": query,
-        "sequence": np.array(task.queries.sequences)[task.queries.sequence[query]],
-        "patch": task.queries.patch[query],
+        "sequence": np.array(split.queries.sequences)[split.queries.sequence[query]],
+        "patch": split.queries.patch[query],
         "noise": np.array(LEVELS)[level],
-        "pool": np.array(POOLS)[pool],
+        "pool": np.array(POOL_SIZES)[pool],
         "ap": ap.reshape(-1),
     }
 
 
-def _places(names: NDArray[np.str_]) -> dict[str, NDArray[np.int64]]:
-    return {str(name): np.flatnonzero(names == name) for name in np.unique(names)}
-
-
-def _tables(run: Run, scores: Mapped, tasks: tuple[Task, ...], notes: tuple[str, ...]) -> tuple[Table, Table, Table]:
-    """The main table, by type and by sequence of the queries."""
-    main: list[tuple[Cell, ...]] = []
-    by_type: list[tuple[Cell, ...]] = []
-    by_sequence: list[tuple[Cell, ...]] = []
-    for index, task in enumerate(tasks):
-        found = run.read(scores, index)
-        main += _rows((task.split,), found["map"])
-        for kind, means in zip(task.by_type, found["map_by_type"], strict=True):
-            by_type += _rows((task.split, kind), means)
-        for sequence, means in zip(task.by_sequence, found["map_by_sequence"], strict=True):
-            by_sequence += _rows((task.split, sequence), means)
-    return (
-        Table("hpatches_retrieval", COLUMNS, tuple(main), FRACTIONS, notes),
-        Table("by_type", ("split", "type", *COLUMNS[1:]), tuple(by_type), FRACTIONS),
-        Table("by_sequence", ("split", "sequence", *COLUMNS[1:]), tuple(by_sequence), FRACTIONS),
-    )
-
-
-def _rows(group: tuple[str, ...], means: NDArray[np.float64]) -> list[tuple[Cell, ...]]:
-    """Pool by pool a row a noise level, then their mean; `means` is (levels, pools)."""
+def retrieval_table(splits: Sequence[SplitQueries], scores: Sequence[Arrays], notes: tuple[str, ...]) -> Table:
+    """The main table, by split and pool."""
     rows: list[tuple[Cell, ...]] = []
-    for pool, levels in zip(POOLS, means.T, strict=True):
-        figures = zip((*LEVELS, "mean"), [*levels.tolist(), float(levels.mean())], strict=True)
-        rows += [(*group, noise, pool, figure) for noise, figure in figures]
-    return rows
+    for split, found in zip(splits, scores, strict=True):
+        rows += pool_rows((split.split,), found["map"])
+    return Table("hpatches_retrieval", ("split", *POOL_COLUMNS), tuple(rows), fractions_of(FIGURES), notes)
+
+
+def retrieval_view(view: str, splits: Sequence[SplitQueries], scores: Sequence[Arrays]) -> Table:
+    """The same by groups of queries."""
+    rows: list[tuple[Cell, ...]] = []
+    for split, found in zip(splits, scores, strict=True):
+        for group, means in zip(split.groups(view), found[f"map_by_{view}"], strict=True):
+            rows += pool_rows((split.split, group), means)
+    return Table(f"by_{view}", ("split", view, *POOL_COLUMNS), tuple(rows), fractions_of(FIGURES))
+
+
+def pool_rows(group: tuple[str, ...], means: NDArray[np.float64]) -> Iterator[tuple[Cell, ...]]:
+    """The rows of one group, pool by pool; `means` is (levels, pools)."""
+    for pool, levels in zip(POOL_SIZES, means.T, strict=True):
+        yield from level_rows(group, (pool,), levels[:, None])
 
 
 BENCHMARK = Benchmark(
     name="hpatches-retrieval",
     summary="HPatches 2017 patch retrieval: trapezoid AP of five views in pools of 100 to 20,000",
-    needs=hpatches.NEEDS,
-    options=hpatches.HPatchesOptions,
+    needs=TASK_NEEDS,
+    options=HPatchesOptions,
     prepare=prepare,
-    fractions=FRACTIONS,
+    fractions=fractions_of(FIGURES),
 )

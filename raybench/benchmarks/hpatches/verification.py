@@ -8,44 +8,58 @@ positives and the sort is stable: among equal distances negatives lead.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench import storage
-from raybench.benchmarks.curves import curve_arrays, curve_file
-from raybench.benchmarks.hpatches import inputs as hpatches
-from raybench.benchmarks.hpatches.inputs import LEVELS, Patches, TaskFolder
-from raybench.benchmarks.hpatches.pair_views import RankedLists, imbalanced_part, view_tables
+from raybench.benchmarks.curves import curve_arrays, scored_curve_file
+from raybench.benchmarks.hpatches.inputs import (
+    LEVELS,
+    TASK_NEEDS,
+    HPatchesOptions,
+    SplitPatches,
+    job_notes,
+    note_out_of_range,
+    open_splits,
+    read_folder,
+)
+from raybench.benchmarks.hpatches.views import MEAN_WORDS, VIEWS, groups_of, level_rows
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
-from raybench.benchmarks.pair_groups import PairSequences
-from raybench.benchmarks.patches import read_files
-from raybench.digests import digest_of
-from raybench.engine.export import Export
+from raybench.benchmarks.pair_groups import RULE, PairSequences
 from raybench.engine.run import Run
-from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import NumberedPairs
 from raybench.formats.shardfile import Arrays
-from raybench.metrics import ranking
+from raybench.metrics import ranking as metrics
 from raybench.metrics.partials import Rows
+from raybench.metrics.ranking import Flags
 from raybench.search.pairs import Pairs, pair_distances
-from raybench.table import Cell, Table
+from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
-COLUMNS = ("split", "noise", "negatives", "auc_balanced", "ap_imbalanced")
-FRACTIONS = frozenset(COLUMNS[3:])
 NEGATIVES = ("intra", "inter")
-KINDS = {"positive": "verif_pos", "intra": "verif_neg_intra", "inter": "verif_neg_inter"}
-FILES = tuple(f"{stem}_split-{{}}.csv" for stem in KINDS.values())
-NOTES = (
-    "auc_balanced: area under the ROC of all positives and negatives; ap_imbalanced: trapezoid AP of all negatives and "
-    "the first 20% of the positives; mean: of the three noise levels.",
-)
+PAIR_FILES = {  # their stems, by kind of pairs; {} is the split's name
+    "positive": "verif_pos_split-{}",
+    "intra": "verif_neg_intra_split-{}",
+    "inter": "verif_neg_inter_split-{}",
+}
+GROUP_COUNTS = ("pairs", "positives", "between")
+IMBALANCED_SHARE = 0.2  # of the positives, the first of their list
+
+Distances = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class VerificationOptions(HPatchesOptions):
+    """Those of the 2017 benchmarks, and what is done with pairs that a list repeats."""
+
+    dedup_pairs: bool = option(
+        False, "count a pair that a list repeats once (published figures count every line)", "protocol"
+    )
 
 
 @dataclass(frozen=True)
@@ -56,97 +70,49 @@ class Ranking:
     noise: str
     negatives: str
     balanced: bool
-    positive_at: tuple[int, int]
-    negative_at: tuple[int, int]
+    positive_at: slice
+    negative_at: slice
 
     @property
     def name(self) -> str:
         return f"{self.split}-{self.noise}-{self.negatives}-{'balanced' if self.balanced else 'imbalanced'}"
 
-
-@dataclass(frozen=True)
-class Options(hpatches.HPatchesOptions):
-    """Those of the 2017 benchmarks, and what is done with pairs that a list repeats."""
-
-    dedup_pairs: bool = option(
-        False, "count a pair that a list repeats once (published figures count every line)", "protocol"
-    )
+    def sides(self, distances: Mapped) -> tuple[Distances, Distances]:
+        """The distances of its positives and negatives."""
+        values = distances.read(0)["values"]
+        return values[self.positive_at], values[self.negative_at]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A job whose files were read and agree with each other."""
-
-    patches: Patches
-    rankings: tuple[Ranking, ...]
-    lists: tuple[RankedLists, ...]
-    pairs: Pairs
-    inputs: dict[str, str]
-    notes: tuple[str, ...]
-
-    @property
-    def summary(self) -> str:
-        lists = len(self.pairs) // len(LEVELS)
-        return f"{self.patches.split_names}: {lists:,} pairs at {len(LEVELS)} noise levels"
-
-    def execute(self, run: Run) -> Outcome:
-        """From features to the table, in one line of steps."""
-        features = self.patches.features(run, np.union1d(self.pairs.a_image, self.pairs.b_image))
-        job = self.patches.job
-        distances = run.fold(pair_distances(run, features, self.pairs, self.patches.distance, job.shard_size), Rows)
-        scores = run.map(Scores(distances, self.rankings), len(self.rankings), 1)
-        figures = [float(run.read(scores, index)["figure"][0]) for index in range(len(self.rankings))]
-        curves = [f"curves/{ranking.name}.parquet" for ranking in self.rankings]
-        names = tuple(ranking.name for ranking in self.rankings)
-        run.export(Export("curves", scores.digest, partial(curve_file, scores), names), curves)
-        main = Table("hpatches_verification", COLUMNS, _rows(self.rankings, figures), FRACTIONS, self.notes)
-        return Outcome(main, view_tables(run, distances, self.lists), facts=self.patches.facts)
-
-
-def prepare(job: Job[Options]) -> Plan:
+def prepare(job: Job[VerificationOptions]) -> HPatchesVerification:
     """Read and check every file that the job rests on; raises all problems together."""
-    hpatches.check_inputs(job)
     problems = ProblemList()
-    folder: TaskFolder | None = None
-    patches: Patches | None = None
-    seen: dict[str, str] = {}
-    lists: dict[str, NumberedPairs] = {}
-    with problems.noting():
-        folder = hpatches.read_folder(job, FILES, problems)
-        names = [pattern.format(split.name) for split in folder.splits for pattern in FILES]
-        lists, seen = read_files(folder.uri, names, files.read_numbered_pairs, problems)
-    with problems.noting():
-        patches = hpatches.open_patches(job, folder.splits if folder else (), _needed(lists), problems)
-    if folder and patches:
-        for name, pairs in lists.items():
-            file = storage.join(folder.uri, f"{name}.csv")
-            for side in (
-                (pairs.a_sequence, pairs.a_number, pairs.a_patch),
-                (pairs.b_sequence, pairs.b_number, pairs.b_patch),
-            ):
-                hpatches.note_out_of_range(file, patches, pairs.sequences, side, problems)
+    patterns = [f"{stem}.csv" for stem in PAIR_FILES.values()]
+    folder = read_folder(job, patterns, problems)
+    lists, digest = folder.read(patterns, files.read_numbered_pairs, problems)
+    patches = open_splits(job, folder.splits, _numbers_named(lists), problems)
+    note_out_of_range(folder, lists, patches, problems)
     problems.check()
-    assert folder is not None and patches is not None
-    kept, notes = _kept(job, lists)
-    rankings, laid_out = _laid_out(folder, patches, kept)
-    notes = (*NOTES, *notes, *folder.notes, *hpatches.post_processing_notes(job))
-    inputs = {"tasks": digest_of(folder.digest, seen), **patches.digests}
-    ranked = _ranked_lists(rankings, kept)
-    return Plan(patches, rankings, ranked, laid_out, inputs, (*notes, *hpatches.limit_notes(job, "pairs of each list")))
+    kept, repeated = _kept(job, lists)
+    rankings, pairs = _laid_out(patches, kept)
+    notes = (note_of(FIGURES, MEAN_WORDS), *repeated, *job_notes(job, folder, "pairs of each list"))
+    inputs = {"tasks": digest, **patches.described.digests}
+    return HPatchesVerification(patches, rankings, pairs, _sequences(patches, kept), inputs, notes)
 
 
-def _needed(lists: dict[str, NumberedPairs]) -> dict[str, frozenset[int]]:
+def _numbers_named(lists: Mapping[str, NumberedPairs]) -> dict[str, frozenset[int]]:
     """The image numbers that the lists name, by sequence."""
     numbers: defaultdict[str, set[int]] = defaultdict(set)
+    width = files.MOST_NUMBER + 1
     for pairs in lists.values():
-        for sequence, number in ((pairs.a_sequence, pairs.a_number), (pairs.b_sequence, pairs.b_number)):
-            width = files.MOST_NUMBER + 1
+        for sequence, number, _ in pairs.sides:
             for both in np.flatnonzero(np.bincount(sequence * width + number)).tolist():
                 numbers[pairs.sequences[both // width]].add(both % width)
     return {name: frozenset(found) for name, found in numbers.items()}
 
 
-def _kept(job: Job[Options], lists: dict[str, NumberedPairs]) -> tuple[dict[str, NumberedPairs], tuple[str, ...]]:
+def _kept(
+    job: Job[VerificationOptions], lists: Mapping[str, NumberedPairs]
+) -> tuple[dict[str, NumberedPairs], tuple[str, ...]]:
     """The lists as they count: without repetitions if the job says so, up to its limit; and what there is to note."""
     kept, again = {}, 0
     for name, pairs in lists.items():
@@ -158,103 +124,169 @@ def _kept(job: Job[Options], lists: dict[str, NumberedPairs]) -> tuple[dict[str,
     return kept, (f"{again:,} lines repeat a pair of their list and are {what}.",) if again else ()
 
 
-def _laid_out(
-    folder: TaskFolder, patches: Patches, lists: dict[str, NumberedPairs]
-) -> tuple[tuple[Ranking, ...], Pairs]:
-    """All pairs of the run, one behind the other by split, level and kind, and what is ranked from them."""
+def _laid_out(patches: SplitPatches, lists: Mapping[str, NumberedPairs]) -> tuple[tuple[Ranking, ...], Pairs]:
+    """What is ranked, and all pairs of the run, one behind the other by split, level and kind."""
     rankings: list[Ranking] = []
     parts: list[tuple[NDArray[np.int32], ...]] = []
     start = 0
-    for number, split in enumerate(folder.splits):
+    for number, split in enumerate(patches.splits):
         images = patches.layout.images(number)
         for level, noise in enumerate(LEVELS):
             at = {}
-            for kind, stem in KINDS.items():
-                pairs = lists[f"{stem}_split-{split.name}"]
+            for kind, stem in PAIR_FILES.items():
+                pairs = lists[stem.format(split.name)]
                 place = patches.layout.of(pairs.sequences)
                 a = images[place[pairs.a_sequence], level, pairs.a_number]
                 b = images[place[pairs.b_sequence], level, pairs.b_number]
                 parts.append((a, pairs.a_patch, b, pairs.b_patch))
-                at[kind] = (start, start + len(pairs))
+                at[kind] = slice(start, start + len(pairs))
                 start += len(pairs)
-            first, stop = at["positive"]
-            few = (first, first + imbalanced_part(stop - first))
-            for kind in NEGATIVES:
-                rankings.append(Ranking(split.name, noise, kind, True, at["positive"], at[kind]))
-                rankings.append(Ranking(split.name, noise, kind, False, few, at[kind]))
+            rankings += [
+                Ranking(split.name, noise, kind, balanced, at["positive"], at[kind])
+                for kind in NEGATIVES
+                for balanced in (True, False)
+            ]
     return tuple(rankings), Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _ranked_lists(rankings: tuple[Ranking, ...], lists: dict[str, NumberedPairs]) -> tuple[RankedLists, ...]:
-    """What views group: the lists of each balanced ranking, with the sequences of their pairs."""
-    of: dict[tuple[str, str], PairSequences] = {}
-    for split in dict.fromkeys(r.split for r in rankings):
-        own = {kind: lists[f"{stem}_split-{split}"] for kind, stem in KINDS.items()}
-        names = sorted({name for pairs in own.values() for name in pairs.sequences})
-        for kind, pairs in own.items():
-            place = np.array([names.index(name) for name in pairs.sequences])
-            of[split, kind] = PairSequences.of(names, place[pairs.a_sequence], place[pairs.b_sequence])
-    return tuple(
-        RankedLists(
-            *(r.split, r.noise, r.negatives, r.positive_at, r.negative_at),
-            *(of[r.split, "positive"], of[r.split, r.negatives]),
-        )
-        for r in rankings
-        if r.balanced
-    )
-
-
-def _rows(rankings: tuple[Ranking, ...], figures: list[float]) -> tuple[tuple[Cell, ...], ...]:
-    """A row a noise level, then their mean, by split and kind of negatives."""
-    found = {(r.split, r.negatives, r.noise, r.balanced): f for r, f in zip(rankings, figures, strict=True)}
-    rows: list[tuple[Cell, ...]] = []
-    for split in dict.fromkeys(r.split for r in rankings):
-        for kind in NEGATIVES:
-            levels = [[found[split, kind, noise, balanced] for balanced in (True, False)] for noise in LEVELS]
-            mean = np.mean(levels, axis=0).tolist()
-            rows += [(split, noise, kind, *row) for noise, row in zip((*LEVELS, "mean"), [*levels, mean], strict=True)]
-    return tuple(rows)
+def _sequences(patches: SplitPatches, lists: Mapping[str, NumberedPairs]) -> dict[str, PairSequences]:
+    """The sequences of the pairs of each list; the lists of a split count into the same names."""
+    found = {}
+    for split in patches.splits:
+        own = [stem.format(split.name) for stem in PAIR_FILES.values()]
+        names = sorted({name for stem in own for name in lists[stem].sequences})
+        for stem in own:
+            place = np.array([names.index(name) for name in lists[stem].sequences])
+            found[stem] = PairSequences.of(names, place[lists[stem].a_sequence], place[lists[stem].b_sequence])
+    return found
 
 
 @dataclass(frozen=True)
-class Scores:
-    """The stage that measures: one figure and its curve points, a ranking a shard."""
+class HPatchesVerification:
+    """A job whose files were read and agree with each other."""
 
-    distances: Mapped
+    patches: SplitPatches
     rankings: tuple[Ranking, ...]
-
-    name = "scores"
-    version = 1
-    on_device = False
+    pairs: Pairs
+    sequences: Mapping[str, PairSequences]  # of the pairs of each list
+    inputs: dict[str, str]
+    notes: tuple[str, ...]
 
     @property
-    def digest(self) -> str:
-        layout = [(r.name, r.positive_at, r.negative_at) for r in self.rankings]
-        return digest_of("hpatches-verification", self.version, self.distances.digest, layout)
+    def summary(self) -> str:
+        lists = len(self.pairs) // len(LEVELS)
+        return f"{self.patches.split_names}: {lists:,} pairs at {len(LEVELS)} noise levels"
 
-    def load(self, shard: Shard) -> tuple[bool, NDArray[np.float64], NDArray[np.float64]]:
-        ranking = self.rankings[shard.start]
-        values = self.distances.read(0)["values"]
-        return ranking.balanced, values[slice(*ranking.positive_at)], values[slice(*ranking.negative_at)]
+    def execute(self, run: Run) -> Outcome:
+        """From features to the tables, in one line of steps."""
+        features = self.patches.features(run, np.union1d(self.pairs.a_image, self.pairs.b_image))
+        described = self.patches.described
+        distances = run.fold(
+            pair_distances(run, features, self.pairs, described.distance, described.job.shard_size), Rows
+        )
+        scores = run.each(score_ranking, self.rankings, distances, version=1)
+        run.write("curves/{name}.parquet", scored_curve_file, self.rankings, scores)
+        main = verification_table(self.rankings, run.read_each(scores), self.notes)
+        whole = [ranking for ranking in self.rankings if ranking.balanced]
+        groups = run.each(score_groups, whole, self.sequences, distances, version=1)
+        views = group_tables(whole, self.sequences, run.read_each(groups))
+        return Outcome(main, views, facts=self.patches.facts)
 
-    def compute(self, payload: tuple[bool, NDArray[np.float64], NDArray[np.float64]]) -> Arrays:
-        balanced, positives, negatives = payload
-        ranked = ranking.negatives_first(positives, negatives)
-        figure = ranking.roc_auc(ranked) if balanced else ranking.trapezoid_ap(ranked)
-        return {
-            "figure": np.array([figure], np.float64),
-            **curve_arrays(ranked),
-        }
 
-    def keys(self, shard: Shard) -> str:
-        return self.rankings[shard.start].name
+FIGURES = (
+    Figure("auc_balanced", "area under the ROC of all positives and negatives"),
+    Figure("ap_imbalanced", "trapezoid AP of all negatives and the first 20% of the positives"),
+)
 
+
+def score_ranking(ranking: Ranking, distances: Mapped) -> Arrays:
+    """The figure of one ranking and the points of its curves."""
+    ranked = ranked_lists(*ranking.sides(distances), ranking.balanced)
+    figure = metrics.roc_auc(ranked) if ranking.balanced else metrics.trapezoid_ap(ranked)
+    return {"figure": np.array([figure], np.float64), **curve_arrays(ranked)}
+
+
+def ranked_lists(positives: Distances, negatives: Distances, balanced: bool) -> Flags:
+    """Which pairs are positives, by rising distance; at equal distance negatives lead.
+
+    >>> ranked_lists(np.arange(5.0), np.array([0.0, 7.0]), balanced=False).tolist()
+    [False, True, False]
+    """
+    few = positives if balanced else positives[: int(IMBALANCED_SHARE * len(positives))]
+    return metrics.negatives_first(few, negatives)
+
+
+def verification_table(rankings: Sequence[Ranking], scores: Sequence[Arrays], notes: tuple[str, ...]) -> Table:
+    """The main table, by split and kind of negatives."""
+    found = {(r.split, r.negatives, r.noise, r.balanced): s["figure"][0] for r, s in zip(rankings, scores, strict=True)}
+    rows: list[tuple[Cell, ...]] = []
+    for split in dict.fromkeys(ranking.split for ranking in rankings):
+        for kind in NEGATIVES:
+            levels = [[found[split, kind, noise, balanced] for balanced in (True, False)] for noise in LEVELS]
+            rows += level_rows((split,), (kind,), levels)
+    columns = ("split", "noise", "negatives", *columns_of(FIGURES))
+    return Table("hpatches_verification", columns, tuple(rows), fractions_of(FIGURES), notes)
+
+
+def score_groups(ranking: Ranking, sequences: Mapping[str, PairSequences], distances: Mapped) -> Arrays:
+    """Both figures of every group of a ranking's pairs, each group ranked by itself; and how many pairs these are."""
+    positives, negatives = ranking.sides(distances)
+    own, others = (sequences[PAIR_FILES[kind].format(ranking.split)] for kind in ("positive", ranking.negatives))
+    arrays: Arrays = {}
+    for view in VIEWS:
+        of_positives, of_negatives = groups_of(own, view), groups_of(others, view)
+        members = list(zip(of_positives.members(), of_negatives.members(), strict=True))
+        figures = [group_figures(positives[a], negatives[b]) for a, b in members]
+        counts = [
+            (len(a) + len(b), len(a), of_positives.between[a].sum() + of_negatives.between[b].sum()) for a, b in members
+        ]
+        arrays[f"{view}_figures"] = np.array(figures, np.float64)
+        arrays[f"{view}_counts"] = np.array(counts, np.int64)
+    return arrays
+
+
+def group_figures(positives: Distances, negatives: Distances) -> tuple[float, float]:
+    """Both figures of some pairs; nan without both kinds of pairs."""
+    if not len(positives) or not len(negatives):
+        return float("nan"), float("nan")
+    return (
+        metrics.roc_auc(ranked_lists(positives, negatives, balanced=True)),
+        metrics.trapezoid_ap(ranked_lists(positives, negatives, balanced=False)),
+    )
+
+
+def group_tables(
+    rankings: Sequence[Ranking], sequences: Mapping[str, PairSequences], scores: Sequence[Arrays]
+) -> tuple[Table, ...]:
+    """The tables by type and by sequence; a group without pairs has no rows."""
+    found = {(r.split, r.negatives, r.noise): arrays for r, arrays in zip(rankings, scores, strict=True)}
+    tables = []
+    for view in VIEWS:
+        rows: list[tuple[Cell, ...]] = []
+        for split in dict.fromkeys(ranking.split for ranking in rankings):
+            groups = groups_of(sequences[PAIR_FILES["positive"].format(split)], view).names
+            for place, group in enumerate(groups):
+                for kind in NEGATIVES:
+                    levels = [found[split, kind, noise] for noise in LEVELS]
+                    counts = levels[0][f"{view}_counts"][place].tolist()  # the same at each level
+                    figures = [arrays[f"{view}_figures"][place] for arrays in levels]
+                    rows += level_rows((split, group), (kind, *counts), figures) if counts[0] else ()
+        columns = ("split", view, "noise", "negatives", *GROUP_COUNTS, *columns_of(FIGURES))
+        tables.append(Table(f"by_{view}", columns, tuple(rows), fractions_of(FIGURES), GROUP_NOTES))
+    return tuple(tables)
+
+
+GROUP_NOTES = (
+    "auc_balanced, ap_imbalanced (trapezoid AP): as in the main table, of each group's own pairs, with the first 20% "
+    f"of its positives; empty without both kinds of pairs; {MEAN_WORDS}.",
+    RULE,
+)
 
 BENCHMARK = Benchmark(
     name="hpatches-verification",
     summary="HPatches 2017 patch verification: ROC AUC (balanced) and trapezoid AP (imbalanced) of listed pairs",
-    needs=hpatches.NEEDS,
-    options=Options,
+    needs=TASK_NEEDS,
+    options=VerificationOptions,
     prepare=prepare,
-    fractions=FRACTIONS,
+    fractions=fractions_of(FIGURES),
 )
