@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from raybench.errors import DataError
 
-PAIR_COLUMNS = ("s1", "t1", "idx1", "s2", "t2", "idx2")
-PATCH_COLUMNS = ("s", "idx")
+PAIR_HEADER = ("s1", "t1", "idx1", "s2", "t2", "idx2")
+PATCH_HEADER = ("s", "idx")
 MOST_NUMBER = 5  # images of a level: e1..e5, h1..h5, t1..t5; number 0 is ref
 FIRST_LINE = 2  # of the values: line 1 is the header
 
@@ -106,7 +106,7 @@ def read_splits(data: bytes, name: str) -> dict[str, Split]:
 
 def read_numbered_pairs(data: bytes, name: str) -> NumberedPairs:
     """`s1,t1,idx1,s2,t2,idx2` per line, below a header."""
-    columns = _columns(data, name, PAIR_COLUMNS, sequences=(0, 3))
+    columns = _columns(data, name, PAIR_HEADER, sequences=(0, 3))
     sequences, (a, b) = _coded([columns[0], columns[3]])
     numbers = [_small(columns[i]) for i in (1, 2, 4, 5)]
     for number in (numbers[0], numbers[2]):
@@ -119,9 +119,9 @@ def read_numbered_pairs(data: bytes, name: str) -> NumberedPairs:
     return NumberedPairs(sequences, a, numbers[0], numbers[1], b, numbers[2], numbers[3])
 
 
-def read_patches(data: bytes, name: str) -> ReferencePatches:
+def read_reference_patches(data: bytes, name: str) -> ReferencePatches:
     """`s,idx` per line, below a header."""
-    columns = _columns(data, name, PATCH_COLUMNS, sequences=(0,))
+    columns = _columns(data, name, PATCH_HEADER, sequences=(0,))
     sequences, (sequence,) = _coded([columns[0]])
     return ReferencePatches(sequences, sequence, _small(columns[1]))
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybench.errors import DataError
-from raybench.formats.hpatches import read_numbered_pairs, read_patches, read_splits
+from raybench.formats.hpatches import read_numbered_pairs, read_reference_patches, read_splits
 
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
@@ -64,7 +64,7 @@ def test_a_bad_list_of_pairs_is_named_with_its_line(text, words):
 
 
 def test_patches_are_read_in_file_order():
-    listed = read_patches(b"s,idx\nv_b,7\ni_a,0\nv_b,2\n", "q.csv")
+    listed = read_reference_patches(b"s,idx\nv_b,7\ni_a,0\nv_b,2\n", "q.csv")
     assert (listed.sequences, listed.sequence.tolist(), listed.patch.tolist()) == (("i_a", "v_b"), [1, 0, 1], [7, 0, 2])
 
 

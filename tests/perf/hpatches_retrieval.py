@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.benchmarks.hpatches.inputs import LEVELS
+from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
 from raybench.benchmarks.hpatches.retrieval import POOL_SIZES, POSITIVES, SplitQueries, score_queries
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
@@ -39,12 +39,12 @@ def figures(folder: Path) -> Iterator[Figure | Memory]:
     chosen = np.random.default_rng(1).choice(QUERIES, SAMPLE, replace=False)
     sample = baseline_inputs(stored, split, chosen)
     expected = published.retrieval(*sample)
-    for level, noise in enumerate(LEVELS):
+    for level, noise in enumerate(NOISE_LEVELS):
         np.testing.assert_allclose(ap[chosen, level], expected[noise], atol=1e-9)
     ours, baseline = best_of_each(
         lambda: retrieve(next(fresh), stored, split, views), lambda: published.retrieval(*sample), ROUNDS
     )
-    what = f"{QUERIES:,} x {DISTRACTORS:,} x {len(LEVELS)} levels x {len(POOL_SIZES)} pools"
+    what = f"{QUERIES:,} x {DISTRACTORS:,} x {len(NOISE_LEVELS)} levels x {len(POOL_SIZES)} pools"
     note = f"mean AP {ap.mean():.3f}; distances of views, counts, fold, ranks and publishing included"
     yield Figure(what, ours, "sorted lists", baseline * QUERIES / SAMPLE, TARGET, note)
     command = [sys.executable, "-m", "tests.perf.hpatches_retrieval", f"{folder}/large"]
@@ -72,7 +72,7 @@ def baseline_inputs(stored: Features, split: SplitQueries, chosen: np.ndarray) -
                 for image, patch in zip(asked.image[chosen], asked.patch[chosen], strict=True)
             ]
         )
-        for level, noise in enumerate(LEVELS)
+        for level, noise in enumerate(NOISE_LEVELS)
     }
     return np.stack(rows), views, far, asked.group[chosen][:, None] != others.group
 

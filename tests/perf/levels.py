@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raybench.benchmarks.hpatches.inputs import LEVELS
+from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
 from raybench.benchmarks.hpatches.retrieval import SplitQueries, cuts_of_pools
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
@@ -72,7 +72,7 @@ def verification(patches: int, per_list: int) -> Pairs:
     a_patch = rng.integers(patches, size=per_list).astype(np.int32)
     wrong = (a_patch + rng.integers(1, patches, size=per_list).astype(np.int32)) % patches
     parts = []
-    for level in range(len(LEVELS)):
+    for level in range(len(NOISE_LEVELS)):
         for b_sequence, b_patch in ((sequence, a_patch), (sequence, wrong), (other, wrong)):
             a, b = image(sequence, level, a_number), image(b_sequence, level, b_number)
             parts.append((a, a_patch, b, b_patch))

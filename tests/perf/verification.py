@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.benchmarks.hpatches.inputs import LEVELS
+from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
 from raybench.benchmarks.hpatches.verification import NEGATIVES, Ranking, score_ranking
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
@@ -66,7 +66,7 @@ def verify(run: Run, stored: Features, pairs: Pairs) -> Mapped:
 def rankings() -> tuple[Ranking, ...]:
     """What the benchmark ranks: at each level positives with either kind of negatives, balanced and not."""
     made = []
-    for level, noise in enumerate(LEVELS):
+    for level, noise in enumerate(NOISE_LEVELS):
         start = 3 * level * PER_LIST
         for place, kind in enumerate(NEGATIVES, 1):
             positives = slice(start, start + PER_LIST)

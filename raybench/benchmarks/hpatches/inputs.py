@@ -28,7 +28,7 @@ from raybench.formats.hpatches import Split
 from raybench.search.distances import MASKED_DISTANCES
 from raybench.sources.patches import Source, items_of
 
-LEVELS = ("e", "h", "t")
+NOISE_LEVELS = ("e", "h", "t")
 NUMBERS = range(files.MOST_NUMBER + 1)
 EVERY_NUMBER = frozenset(NUMBERS)
 TASK_NEEDS = "--tasks, and --data with --descriptor, or --features"
@@ -249,12 +249,12 @@ def _locate(
     keys = {
         (place[name], at, number): image_name(name, level, number)
         for name in place
-        for at, level in enumerate(LEVELS)
+        for at, level in enumerate(NOISE_LEVELS)
         for number in sorted(needed[name])
     }
     found = items_of(source, dict.fromkeys(keys.values()), problems)
     counts = source.counts(found.values(), problems)
-    items = np.full((len(place), len(LEVELS), len(NUMBERS)), -1, np.int32)
+    items = np.full((len(place), len(NOISE_LEVELS), len(NUMBERS)), -1, np.int32)
     patches = np.full((len(place), len(NUMBERS)), np.iinfo(np.int32).max, np.int64)
     first: dict[int, str] = {}
     for (sequence, level, number), key in keys.items():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
-    LEVELS,
+    NOISE_LEVELS,
     NUMBERS,
     TASK_NEEDS,
     HPatchesOptions,
@@ -25,7 +25,7 @@ from raybench.benchmarks.hpatches.inputs import (
     open_splits,
     read_folder,
 )
-from raybench.benchmarks.hpatches.views import MEAN_WORDS, VIEWS, group_name, level_rows
+from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, group_name, level_rows
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.digests import digest_of
 from raybench.engine.run import Run
@@ -75,7 +75,7 @@ def _laid_out(
         images = patches.layout.images(number)
         for name in split.test[:limit]:
             own = images[patches.layout.place[name]]
-            for level, noise in enumerate(LEVELS):
+            for level, noise in enumerate(NOISE_LEVELS):
                 for image in NUMBERS[1:]:
                     pair = (int(own[level, 0]), int(own[level, image]))
                     tests.append(MatchedPair(split.name, name, noise, image, places.setdefault(pair, len(places))))
@@ -106,8 +106,8 @@ class HPatchesMatching:
         matched = run.map(stage, len(self.reference), described.job.shard_size or SEQUENCE_PAIRS)
         figures = run.read(run.fold(matched, Rows), 0)["values"]  # (image pairs, 2)
         main = mean_table("hpatches_matching", None, self.tests, figures, self.notes)
-        views = [mean_table(f"by_{view}", view, self.tests, figures) for view in VIEWS]
-        return Outcome(main, (*views, pair_table(self.tests, figures)), facts=self.patches.facts)
+        views = [mean_table(f"by_{view}", view, self.tests, figures) for view in SEQUENCE_VIEWS]
+        return Outcome(main, (*views, image_pair_table(self.tests, figures)), facts=self.patches.facts)
 
 
 @dataclass(frozen=True)
@@ -174,12 +174,12 @@ def mean_table(
         groups[key][test.noise].append(test.index)
     rows: list[tuple[Cell, ...]] = []
     for group, members in groups.items():
-        rows += level_rows(group, (), [figures[members[noise]].mean(axis=0) for noise in LEVELS])
+        rows += level_rows(group, (), [figures[members[noise]].mean(axis=0) for noise in NOISE_LEVELS])
     columns = ("split", *([view] if view else []), "noise", *columns_of(FIGURES))
     return Table(name, columns, tuple(rows), fractions_of(FIGURES), notes)
 
 
-def pair_table(tests: Sequence[MatchedPair], figures: NDArray[np.float64]) -> Table:
+def image_pair_table(tests: Sequence[MatchedPair], figures: NDArray[np.float64]) -> Table:
     """The figures of every image pair."""
     rows = [(test.split, test.sequence, test.noise, test.number, *figures[test.index].tolist()) for test in tests]
     columns = ("split", "sequence", "noise", "image", *columns_of(PAIR_FIGURES))

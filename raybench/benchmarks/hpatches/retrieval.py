@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
-    LEVELS,
+    NOISE_LEVELS,
     NUMBERS,
     TASK_NEEDS,
     HPatchesOptions,
@@ -26,7 +26,7 @@ from raybench.benchmarks.hpatches.inputs import (
     open_splits,
     read_folder,
 )
-from raybench.benchmarks.hpatches.views import MEAN_WORDS, VIEWS, group_name, level_rows
+from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, group_name, level_rows
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
@@ -69,7 +69,7 @@ def prepare(job: Job[HPatchesOptions]) -> HPatchesRetrieval:
     problems = ProblemList()
     patterns = (f"{QUERY_FILE}.csv", f"{DISTRACTOR_FILE}.csv")
     folder = read_folder(job, patterns, problems)
-    lists, digest = folder.read(patterns, files.read_patches, problems)
+    lists, digest = folder.read(patterns, files.read_reference_patches, problems)
     patches = open_splits(job, folder.splits, _numbers_needed(lists), problems)
     note_out_of_range(folder, lists, patches, problems)
     problems.check()
@@ -149,10 +149,10 @@ class HPatchesRetrieval:
         near = run.fold(pair_distances(run, features, self.views, distance, size), Rows)
         closer = run.fold(count_closer(run, features, near, searches, distance, size), Counts)
         scores = run.each(score_queries, self.splits, near, closer, version=1)
-        run.write("tables/per_query.parquet", query_file, ("every query",), self.splits, scores.whole)
+        run.write("tables/per_query.parquet", query_ap_file, ("every query",), self.splits, scores.whole)
         found = run.read_each(scores)
         main = retrieval_table(self.splits, found, self.notes)
-        views = [retrieval_view(view, self.splits, found) for view in VIEWS]
+        views = [retrieval_view(view, self.splits, found) for view in SEQUENCE_VIEWS]
         return Outcome(main, tuple(views), facts=self.patches.facts)
 
 
@@ -172,10 +172,10 @@ def score_queries(split: SplitQueries, near: Mapped, closer: Mapped) -> Arrays:
     `near` holds the distances of the views of every split's queries, `closer` how many distractors are closer.
     """
     rows = slice(split.search.first, split.search.first + len(split.queries))
-    distances = near.read(0)["values"].reshape(-1, len(LEVELS), POSITIVES)[rows]
-    counts = closer.read(0)["values"].reshape(-1, len(LEVELS), POSITIVES, len(POOL_SIZES))[rows]
+    distances = near.read(0)["values"].reshape(-1, len(NOISE_LEVELS), POSITIVES)[rows]
+    counts = closer.read(0)["values"].reshape(-1, len(NOISE_LEVELS), POSITIVES, len(POOL_SIZES))[rows]
     ap = pool_ap(distances, counts)
-    means = {f"map_by_{view}": _means(ap, split.groups(view)) for view in VIEWS}
+    means = {f"map_by_{view}": _means(ap, split.groups(view)) for view in SEQUENCE_VIEWS}
     return {"ap": ap, "map": ap.mean(axis=0), **means}
 
 
@@ -195,7 +195,7 @@ def _means(ap: NDArray[np.float64], groups: Mapping[str, NDArray[np.int64]]) -> 
     return np.stack([ap[places].mean(axis=0) for places in groups.values()])
 
 
-def query_file(_: str, splits: Sequence[SplitQueries], scores: Mapped) -> bytes:
+def query_ap_file(_: str, splits: Sequence[SplitQueries], scores: Mapped) -> bytes:
     """The AP of every query, level and pool, as Parquet; there is one such file."""
     parts = [_per_query(split, scores.read(number)["ap"]) for number, split in enumerate(splits)]
     return write_parquet({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
@@ -208,7 +208,7 @@ def _per_query(split: SplitQueries, ap: NDArray[np.float64]) -> Arrays:
         "query": query,
         "sequence": np.array(split.queries.sequences)[split.queries.sequence[query]],
         "patch": split.queries.patch[query],
-        "noise": np.array(LEVELS)[level],
+        "noise": np.array(NOISE_LEVELS)[level],
         "pool": np.array(POOL_SIZES)[pool],
         "ap": ap.reshape(-1),
     }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raybench.benchmarks.curves import curve_arrays, scored_curve_file
 from raybench.benchmarks.hpatches.inputs import (
-    LEVELS,
+    NOISE_LEVELS,
     TASK_NEEDS,
     HPatchesOptions,
     SplitPatches,
@@ -25,7 +25,7 @@ from raybench.benchmarks.hpatches.inputs import (
     open_splits,
     read_folder,
 )
-from raybench.benchmarks.hpatches.views import MEAN_WORDS, VIEWS, groups_of, level_rows
+from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, groups_of, level_rows
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.benchmarks.pair_groups import RULE, PairSequences
@@ -49,8 +49,6 @@ PAIR_FILES = {  # their stems, by kind of pairs; {} is the split's name
 }
 GROUP_COUNTS = ("pairs", "positives", "between")
 IMBALANCED_SHARE = 0.2  # of the positives, the first of their list
-
-Distances = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Ranking:
     def name(self) -> str:
         return f"{self.split}-{self.noise}-{self.negatives}-{'balanced' if self.balanced else 'imbalanced'}"
 
-    def sides(self, distances: Mapped) -> tuple[Distances, Distances]:
+    def sides(self, distances: Mapped) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The distances of its positives and negatives."""
         values = distances.read(0)["values"]
         return values[self.positive_at], values[self.negative_at]
@@ -131,7 +129,7 @@ def _laid_out(patches: SplitPatches, lists: Mapping[str, NumberedPairs]) -> tupl
     start = 0
     for number, split in enumerate(patches.splits):
         images = patches.layout.images(number)
-        for level, noise in enumerate(LEVELS):
+        for level, noise in enumerate(NOISE_LEVELS):
             at = {}
             for kind, stem in PAIR_FILES.items():
                 pairs = lists[stem.format(split.name)]
@@ -174,8 +172,8 @@ class HPatchesVerification:
 
     @property
     def summary(self) -> str:
-        lists = len(self.pairs) // len(LEVELS)
-        return f"{self.patches.split_names}: {lists:,} pairs at {len(LEVELS)} noise levels"
+        lists = len(self.pairs) // len(NOISE_LEVELS)
+        return f"{self.patches.split_names}: {lists:,} pairs at {len(NOISE_LEVELS)} noise levels"
 
     def execute(self, run: Run) -> Outcome:
         """From features to the tables, in one line of steps."""
@@ -206,7 +204,7 @@ def score_ranking(ranking: Ranking, distances: Mapped) -> Arrays:
     return {"figure": np.array([figure], np.float64), **curve_arrays(ranked)}
 
 
-def ranked_lists(positives: Distances, negatives: Distances, balanced: bool) -> Flags:
+def ranked_lists(positives: NDArray[np.float64], negatives: NDArray[np.float64], balanced: bool) -> Flags:
     """Which pairs are positives, by rising distance; at equal distance negatives lead.
 
     >>> ranked_lists(np.arange(5.0), np.array([0.0, 7.0]), balanced=False).tolist()
@@ -222,7 +220,7 @@ def verification_table(rankings: Sequence[Ranking], scores: Sequence[Arrays], no
     rows: list[tuple[Cell, ...]] = []
     for split in dict.fromkeys(ranking.split for ranking in rankings):
         for kind in NEGATIVES:
-            levels = [[found[split, kind, noise, balanced] for balanced in (True, False)] for noise in LEVELS]
+            levels = [[found[split, kind, noise, balanced] for balanced in (True, False)] for noise in NOISE_LEVELS]
             rows += level_rows((split,), (kind,), levels)
     columns = ("split", "noise", "negatives", *columns_of(FIGURES))
     return Table("hpatches_verification", columns, tuple(rows), fractions_of(FIGURES), notes)
@@ -233,7 +231,7 @@ def score_groups(ranking: Ranking, sequences: Mapping[str, PairSequences], dista
     positives, negatives = ranking.sides(distances)
     own, others = (sequences[PAIR_FILES[kind].format(ranking.split)] for kind in ("positive", ranking.negatives))
     arrays: Arrays = {}
-    for view in VIEWS:
+    for view in SEQUENCE_VIEWS:
         of_positives, of_negatives = groups_of(own, view), groups_of(others, view)
         members = list(zip(of_positives.members(), of_negatives.members(), strict=True))
         figures = [group_figures(positives[a], negatives[b]) for a, b in members]
@@ -245,7 +243,7 @@ def score_groups(ranking: Ranking, sequences: Mapping[str, PairSequences], dista
     return arrays
 
 
-def group_figures(positives: Distances, negatives: Distances) -> tuple[float, float]:
+def group_figures(positives: NDArray[np.float64], negatives: NDArray[np.float64]) -> tuple[float, float]:
     """Both figures of some pairs; nan without both kinds of pairs."""
     if not len(positives) or not len(negatives):
         return float("nan"), float("nan")
@@ -261,13 +259,13 @@ def group_tables(
     """The tables by type and by sequence; a group without pairs has no rows."""
     found = {(r.split, r.negatives, r.noise): arrays for r, arrays in zip(rankings, scores, strict=True)}
     tables = []
-    for view in VIEWS:
+    for view in SEQUENCE_VIEWS:
         rows: list[tuple[Cell, ...]] = []
         for split in dict.fromkeys(ranking.split for ranking in rankings):
             groups = groups_of(sequences[PAIR_FILES["positive"].format(split)], view).names
             for place, group in enumerate(groups):
                 for kind in NEGATIVES:
-                    levels = [found[split, kind, noise] for noise in LEVELS]
+                    levels = [found[split, kind, noise] for noise in NOISE_LEVELS]
                     counts = levels[0][f"{view}_counts"][place].tolist()  # the same at each level
                     figures = [arrays[f"{view}_figures"][place] for arrays in levels]
                     rows += level_rows((split, group), (kind, *counts), figures) if counts[0] else ()

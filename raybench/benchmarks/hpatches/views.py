@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from raybench.benchmarks.hpatches.inputs import LEVELS
+from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
 from raybench.benchmarks.pair_groups import Groups, PairSequences
 from raybench.table import Cell
 
-VIEWS = ("type", "sequence")
+SEQUENCE_VIEWS = ("type", "sequence")
 SEQUENCE_TYPES = {"i_": "illumination", "v_": "viewpoint"}
 MEAN_WORDS = "mean: of the three noise levels"
 
@@ -35,7 +35,7 @@ def level_rows(group: Iterable[Cell], key: Iterable[Cell], figures: Sequence[Any
     [('a', 'h', 100, 0.25), ('a', 't', 100, 0.0), ('a', 'mean', 100, 0.25)]
     """
     levels = np.asarray(figures, np.float64)
-    for noise, values in zip((*LEVELS, "mean"), [*levels, levels.mean(axis=0)], strict=True):
+    for noise, values in zip((*NOISE_LEVELS, "mean"), [*levels, levels.mean(axis=0)], strict=True):
         yield (*group, noise, *key, *values.tolist())
 
 

@@ -281,7 +281,7 @@ def test_the_users_descriptor_gives_the_golden_vectors_from_the_strips():
 
 
 def test_the_published_files_parse_where_they_are():
-    from raybench.formats.hpatches import read_patches, read_splits
+    from raybench.formats.hpatches import read_reference_patches, read_splits
 
     real = Path(__file__).parents[4] / "shared/data/hpatches_tasks"
     if not real.is_dir():
@@ -295,6 +295,6 @@ def test_the_published_files_parse_where_they_are():
     }
     for kind, count in (("queries", 10_000), ("distractors", 20_000)):
         file = real / f"retr_{kind}_split-a.csv"
-        listed = read_patches(file.read_bytes(), str(file))
+        listed = read_reference_patches(file.read_bytes(), str(file))
         assert len(listed) == count
         assert set(listed.sequences) <= set(splits["a"].test)
