@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.errors import ConfigError
+from raybench.errors import ConfigError, ProblemList
+from raybench.formats.hpatches import MOST_NUMBER
+from raybench.sources.patches import Source
 
-LEVELS = {"easy": "e", "hard": "h", "tough": "t"}
-IMAGES_A_LEVEL = 5
-KINDS = {"illum": "i_", "view": "v_"}
+LEVEL_LETTERS = {"easy": "e", "hard": "h", "tough": "t"}
+IMAGES_PER_LEVEL = MOST_NUMBER
+CHANGE_PREFIXES = {"illum": "i_", "view": "v_"}
 
 Numbers = NDArray[np.int64]
-Patches = Mapping[str, Mapping[str, int]]  # sequence -> image -> how many patches
+PatchCounts = Mapping[str, Mapping[str, int]]  # sequence -> image -> how many patches
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ListSizes:
     """How long the lists are: pairs of each kind, queries and sequences of a retrieval task, distractors."""
 
     positives: int = 10_000
@@ -35,40 +37,43 @@ class Sizes:
     distractors: int = 20_000
 
 
-def by_sequence(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """Patches by sequence and image, from patches by `SEQ/IM`."""
+def patch_counts(source: Source) -> dict[str, dict[str, int]]:
+    """How many patches the images of a source have; raises what is wrong with it."""
+    problems = ProblemList()
+    counts = source.counts(range(len(source.keys)), problems)
+    problems.check()
     found: dict[str, dict[str, int]] = {}
-    for key, count in sorted(counts.items()):
+    for key, count in sorted((source.keys[item], count) for item, count in counts.items()):
         sequence, image = key.split("/")
         found.setdefault(sequence, {})[image] = count
     return found
 
 
-def hbench_tasks(patches: Patches, sizes: Sizes, seed: int, prefix: str = "own") -> dict[str, str]:
+def hbench_tasks(patches: PatchCounts, sizes: ListSizes, seed: int) -> dict[str, str]:
     """The 2016 task files by their path: classification, matching and retrieval for each level that the data has."""
     files: dict[str, str] = {}
-    for level, letter in LEVELS.items():
-        names = ["ref", *(f"{letter}{number}" for number in range(1, IMAGES_A_LEVEL + 1))]
+    for level, letter in LEVEL_LETTERS.items():
+        names = ["ref", *(f"{letter}{number}" for number in range(1, IMAGES_PER_LEVEL + 1))]
         chosen = {sequence: images for sequence, images in patches.items() if all(name in images for name in names)}
         if not chosen:
             continue
         random = np.random.default_rng([seed, ord(letter)])
-        files |= _classification(chosen, names, level, sizes, random, prefix)
-        files |= _matching(chosen, names, level, prefix)
-        files |= _retrieval(chosen, names, level, sizes, random, f"{prefix}_{level}", seed)
+        files |= _classification(chosen, names, level, sizes, random)
+        files |= _matching(chosen, names, level)
+        files |= _retrieval(chosen, names, level, sizes, random, seed)
     if not files:
         raise ConfigError("no sequence has ref and e1..e5 (or h1..h5, t1..t5); tasks need them")
     return files
 
 
-def hpatches_tasks(patches: Patches, sizes: Sizes, seed: int) -> dict[str, str]:
+def hpatches_tasks(patches: PatchCounts, sizes: ListSizes, seed: int) -> dict[str, str]:
     """The 2017 task files by their path: splits `full`, `illum`, `view` (no train part) and `a` (a third to test)."""
     sequences = sorted(patches)
     random = np.random.default_rng(seed)
     test = sorted(random.permutation(sequences)[: max(len(sequences) // 3, 2)].tolist())
     train = [name for name in sequences if name not in test]
     splits: dict[str, dict[str, Any]] = {"a": {"name": "a", "train": train, "test": test}}
-    for name, prefix in {"full": "", **KINDS}.items():
+    for name, prefix in {"full": "", **CHANGE_PREFIXES}.items():
         members = [sequence for sequence in sequences if sequence.startswith(prefix)]
         if len(members) > 1:
             splits[name] = {"name": name, "test": members}
@@ -80,15 +85,15 @@ def hpatches_tasks(patches: Patches, sizes: Sizes, seed: int) -> dict[str, str]:
 
 
 def _classification(
-    patches: Patches, names: list[str], level: str, sizes: Sizes, random: np.random.Generator, prefix: str
+    patches: PatchCounts, names: list[str], level: str, sizes: ListSizes, random: np.random.Generator
 ) -> dict[str, str]:
     draw = _Draw(patches, random)
     lists = {
-        f"{prefix}_{level}_pos": (draw.same_point(sizes.positives), 1),
-        f"{prefix}_{level}_sameseq_neg": (draw.same_sequence(sizes.negatives), 0),
+        f"own_{level}_pos": (draw.same_point(sizes.positives), 1),
+        f"own_{level}_sameseq_neg": (draw.same_sequence(sizes.negatives), 0),
     }
     if len(patches) > 1:
-        lists[f"{prefix}_{level}_diffseq_neg"] = (draw.other_sequence(sizes.negatives), 0)
+        lists[f"own_{level}_diffseq_neg"] = (draw.other_sequence(sizes.negatives), 0)
     files = {}
     for name, (pairs, label) in lists.items():
         numbers = draw.two_images(len(pairs), len(names))
@@ -99,22 +104,22 @@ def _classification(
         files[f"classification/{name}.pairs"] = _text(lines)
         if not label:
             kind = name.removesuffix("_neg").rpartition("_")[2]
-            both = [f"{prefix}_{level}_pos.pairs", f"{name}.pairs"]
-            files[f"classification/{prefix}_{kind}_{level}.benchmark"] = _text(both)
+            both = [f"own_{level}_pos.pairs", f"{name}.pairs"]
+            files[f"classification/own_{kind}_{level}.benchmark"] = _text(both)
     return files
 
 
-def _matching(patches: Patches, names: list[str], level: str, prefix: str) -> dict[str, str]:
+def _matching(patches: PatchCounts, names: list[str], level: str) -> dict[str, str]:
     files = {}
-    for kind, start in KINDS.items():
+    for kind, start in CHANGE_PREFIXES.items():
         lines = [f"{s}.ref,{s}.{name}" for s in patches if s.startswith(start) for name in names[1:]]
         if lines:
-            files[f"matching/{prefix}_{level}_{kind}.benchmark"] = _text(lines)
+            files[f"matching/own_{level}_{kind}.benchmark"] = _text(lines)
     return files
 
 
 def _retrieval(
-    patches: Patches, names: list[str], level: str, sizes: Sizes, random: np.random.Generator, stem: str, seed: int
+    patches: PatchCounts, names: list[str], level: str, sizes: ListSizes, random: np.random.Generator, seed: int
 ) -> dict[str, str]:
     count = min(sizes.pool_sequences, len(patches))
     pool = sorted(random.permutation(sorted(patches))[:count].tolist())
@@ -122,10 +127,10 @@ def _retrieval(
     queries = draw.points(min(sizes.queries, sum(draw.counts.tolist())))
     lines = [",".join(f"{sequence}.{name}" for sequence in pool for name in names)]
     lines += [f"{sequence}.ref.{patch}" for sequence, patch in queries]
-    return {f"retrieval/{stem}_{count}s_{seed:02d}.benchmark": _text(lines)}
+    return {f"retrieval/own_{level}_{count}s_{seed:02d}.benchmark": _text(lines)}
 
 
-def _split_files(name: str, patches: Patches, sizes: Sizes, random: np.random.Generator) -> dict[str, str]:
+def _split_files(name: str, patches: PatchCounts, sizes: ListSizes, random: np.random.Generator) -> dict[str, str]:
     draw = _Draw(patches, random)
     kinds = {
         "pos": draw.same_point(sizes.positives),
@@ -134,7 +139,7 @@ def _split_files(name: str, patches: Patches, sizes: Sizes, random: np.random.Ge
     }
     files = {}
     for kind, pairs in kinds.items():
-        numbers = draw.two_images(len(pairs), IMAGES_A_LEVEL + 1).tolist()
+        numbers = draw.two_images(len(pairs), IMAGES_PER_LEVEL + 1).tolist()
         lines = [f"{a},{i},{k},{b},{j},{m}" for (a, k, b, m), (i, j) in zip(pairs, numbers, strict=True)]
         files[f"verif_{kind}_split-{name}.csv"] = _text(["s1,t1,idx1,s2,t2,idx2", *lines])
     total = int(draw.counts.sum())
@@ -149,7 +154,7 @@ def _split_files(name: str, patches: Patches, sizes: Sizes, random: np.random.Ge
 class _Draw:
     """Random scene points and pairs of them; a sequence is as likely as it has points."""
 
-    def __init__(self, patches: Patches, random: np.random.Generator) -> None:
+    def __init__(self, patches: PatchCounts, random: np.random.Generator) -> None:
         self.names = sorted(patches)
         self.counts = np.array([min(patches[name].values()) for name in self.names], np.int64)
         self._random = random
@@ -181,7 +186,7 @@ class _Draw:
         return self._pairs(a, a_patch, b, b_patch)
 
     def two_images(self, count: int, images: int) -> Numbers:
-        """Two different image numbers a pair."""
+        """Two different image numbers per pair."""
         first = self._random.integers(0, images, count)
         return np.stack([first, (first + self._random.integers(1, images, count)) % images], axis=1)
 

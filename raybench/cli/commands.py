@@ -21,12 +21,12 @@ import click
 from raybench import __version__, storage
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.job import Benchmark
-from raybench.benchmarks.task_files import Sizes, by_sequence, hbench_tasks, hpatches_tasks
+from raybench.benchmarks.task_files import ListSizes, hbench_tasks, hpatches_tasks, patch_counts
 from raybench.benchmarks.tss.methods import FLOW_METHODS
 from raybench.cli.options import POSITIVE, GroupedCommand, command_options, jobs_of
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
-from raybench.errors import ConfigError, InputError, ProblemList, ShardFailed, suggestion
+from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
 from raybench.runs.evaluate import evaluate, evaluate_all, preflight_all
 from raybench.runs.finished import finished_manifest, shown_run
 from raybench.runs.jobs import Settings
@@ -202,12 +202,18 @@ def _shown(uri: str) -> Shown:
 @click.option("--data", metavar="URI", help="folder of SEQ/IM.png strips")
 @click.option("--features", metavar="URI", help="or folder of descriptors, SEQ/IM.csv and other kinds")
 @click.option("--out", required=True, metavar="URI", help="where the task files go; becomes --benchmarks or --tasks")
-@click.option("--positives", type=POSITIVE, default=Sizes.positives, show_default=True, help="pairs a list of matches")
-@click.option("--negatives", type=POSITIVE, default=Sizes.negatives, show_default=True, help="pairs a list of others")
-@click.option("--queries", type=POSITIVE, default=Sizes.queries, show_default=True, help="of a retrieval task")
-@click.option("--distractors", type=POSITIVE, default=Sizes.distractors, show_default=True, help="hpatches: of a split")
 @click.option(
-    "--pool-sequences", type=POSITIVE, default=Sizes.pool_sequences, show_default=True, help="hbench: of a pool"
+    "--positives", type=POSITIVE, default=ListSizes.positives, show_default=True, help="pairs per list of matches"
+)
+@click.option(
+    "--negatives", type=POSITIVE, default=ListSizes.negatives, show_default=True, help="pairs per list of others"
+)
+@click.option("--queries", type=POSITIVE, default=ListSizes.queries, show_default=True, help="of a retrieval task")
+@click.option(
+    "--distractors", type=POSITIVE, default=ListSizes.distractors, show_default=True, help="hpatches: of a split"
+)
+@click.option(
+    "--pool-sequences", type=POSITIVE, default=ListSizes.pool_sequences, show_default=True, help="hbench: of a pool"
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 def tasks(protocol: str, data: str | None, features: str | None, out: str, seed: int, **sizes: int) -> None:
@@ -215,12 +221,9 @@ def tasks(protocol: str, data: str | None, features: str | None, out: str, seed:
     if (data is None) == (features is None):
         raise ConfigError("tasks: give one of --data, --features")
     source = Strips.scan(storage.checked(data)) if data else VectorFiles.scan(storage.checked(features or ""))
-    problems = ProblemList()
-    counts = source.counts(range(len(source.keys)), problems)
-    problems.check()
-    patches = by_sequence({source.keys[item]: count for item, count in counts.items()})
+    patches = patch_counts(source)
     make = hbench_tasks if protocol == "hbench" else hpatches_tasks
-    files = make(patches, Sizes(**sizes), seed)
+    files = make(patches, ListSizes(**sizes), seed)
     folder = storage.checked(out)
     storage.in_parallel(lambda name: storage.publish(storage.join(folder, name), files[name].encode()), files)
     click.echo(f"{len(files)} task files over {len(patches)} sequences in {folder}")

@@ -1,4 +1,4 @@
-"""A small set in the HPatches layout, with classification tasks in HBench's, made from real photos.
+"""A small set in the HPatches layout, made from real photos; `patch_tasks` makes the tasks over it.
 
 It follows the published recipe (hpatches-dataset, "Patch Extraction Method"): DoG detections in the reference
 photo, regions of 5 times the detected scale turned to their main gradient, no two overlapping by more than
@@ -8,7 +8,6 @@ made up is the change itself: light for `i_` sequences, a homography for `v_`.
 
 from __future__ import annotations
 
-import itertools
 import pathlib
 from dataclasses import dataclass
 
@@ -16,6 +15,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.task_files import IMAGES_PER_LEVEL
+from raybench.demo.patch_tasks import write_tasks
 from raybench.demo.photos import load_photos
 from raybench.errors import ConfigError
 
@@ -29,16 +30,12 @@ SEQUENCES = (
     "v_grass",
     "v_gravel",
 )
-CHANGES = 5
 V_LIGHT = 0.35  # who walks around a scene meets some change of light too
-POSITIVES, NEGATIVES = 600, 3000  # a list
 PATCH_SIDE_PX = 65
 # 33 MB in all instead of 40 with OpenCV's default, for half a second more.
 PNG = (cv2.IMWRITE_PNG_COMPRESSION, 3, cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_HUFFMAN_ONLY)
 REGION_SIDES_PX = (22.0, 150.0)  # smaller ones are mush at 65 px, larger ones show half the photo
 
-NEGATIVE_KINDS = ("diffseq", "sameseq")
-LEVELS = {"easy": "e", "hard": "h", "tough": "t"}
 Frames = NDArray[np.float64]  # (n, 2, 3): patch coordinates in -0.5 .. 0.5 -> pixels of the photo
 
 
@@ -62,7 +59,7 @@ JITTERS = {
 
 
 def make_hpatches(folder: pathlib.Path, seed: int = 0, patches: int = 120) -> None:
-    """Write `folder/hpatches/SEQ/IM.png`, at most `patches` a strip, and `folder/benchmarks/classification/`."""
+    """Write `folder/hpatches/SEQ/IM.png`, at most `patches` per strip, `folder/benchmarks/` and `folder/tasks/`."""
     if patches < 2:
         raise ConfigError(f"patches={patches}: expected at least 2, since a task pairs different patches of a sequence")
     photos = load_photos()
@@ -73,16 +70,15 @@ def make_hpatches(folder: pathlib.Path, seed: int = 0, patches: int = 120) -> No
         frames = _detections(photo, patches, rng)
         counts[sequence] = len(frames)
         _write_sequence(folder / "hpatches" / sequence, photo, frames, rng)
-    rng = np.random.default_rng([seed, len(SEQUENCES)])
-    _write_classification(folder / "benchmarks" / "classification", counts, rng)
+    write_tasks(folder, counts, np.random.default_rng([seed, len(SEQUENCES)]))
 
 
 def _write_sequence(folder: pathlib.Path, photo: NDArray[np.uint8], frames: Frames, rng: np.random.Generator) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _write_strip(folder / "ref.png", photo, frames)
-    view = rng.uniform(-1, 1, 8)  # one direction a sequence: its five views grow along it
-    for change in range(1, CHANGES + 1):
-        strength, light = change / CHANGES, rng.uniform(-1, 1, 7)
+    view = rng.uniform(-1, 1, 8)  # one direction per sequence: its five views grow along it
+    for change in range(1, IMAGES_PER_LEVEL + 1):
+        strength, light = change / IMAGES_PER_LEVEL, rng.uniform(-1, 1, 7)
         if folder.name.startswith("i_"):
             homography, seen = np.eye(3), _relit(photo, light, strength)
         else:
@@ -198,50 +194,3 @@ def _developed(photo: NDArray[np.uint8], strength: float, rng: np.random.Generat
 
 def _grey_levels(values: NDArray[np.float64]) -> NDArray[np.uint8]:
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
-
-
-def _write_classification(folder: pathlib.Path, counts: dict[str, int], rng: np.random.Generator) -> None:
-    """Lists of pairs and the tasks made of them.
-
-    The three levels have the same points and changes as positives, and the same negatives (from images of all
-    levels), so that nothing but the jitter of the positives tells them apart.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    points = [(sequence, k) for sequence, count in counts.items() for k in range(count)]
-    for kind in NEGATIVE_KINDS:
-        negatives = _negatives(points, kind == "sameseq", rng)
-        _write_lines(folder / f"demo_{kind}_neg.pairs", [f"{a},{b},0" for a, b in negatives])
-    couples = list(itertools.combinations(range(CHANGES + 1), 2))  # two of the photos; the reference is 0
-    total = len(points) * len(couples)
-    drawn = rng.choice(total, size=min(POSITIVES, total), replace=False)
-    for level, letter in LEVELS.items():
-        images = _images(letter)
-        positives = []
-        for number in drawn.tolist():
-            sequence, k = points[number // len(couples)]
-            a, b = (f"{sequence}.{images[photo]}.{k}" for photo in couples[number % len(couples)])
-            positives.append(f"{a},{b},1")
-        _write_lines(folder / f"demo_{level}_pos.pairs", positives)
-        for kind in NEGATIVE_KINDS:
-            lists = [f"demo_{level}_pos.pairs", f"demo_{kind}_neg.pairs"]
-            _write_lines(folder / f"demo_{kind}_{level}.benchmark", lists)
-
-
-def _images(letters: str) -> list[str]:
-    return ["ref"] + [f"{letter}{change}" for letter in letters for change in range(1, CHANGES + 1)]
-
-
-def _negatives(points: list[tuple[str, int]], same_sequence: bool, rng: np.random.Generator) -> list[tuple[str, ...]]:
-    """Signatures of two points of one sequence, or of two sequences, each in any image."""
-    images = _images("eht")
-    pairs: list[tuple[str, ...]] = []
-    while len(pairs) < NEGATIVES:
-        two = [points[index] for index in rng.integers(len(points), size=2)]
-        if two[0] != two[1] and (two[0][0] == two[1][0]) == same_sequence:
-            chosen = [images[index] for index in rng.integers(len(images), size=2)]
-            pairs.append(tuple(f"{sequence}.{image}.{k}" for (sequence, k), image in zip(two, chosen, strict=True)))
-    return pairs
-
-
-def _write_lines(path: pathlib.Path, lines: list[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines))

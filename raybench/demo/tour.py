@@ -8,66 +8,53 @@ from typing import Any
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
-from raybench.benchmarks.task_files import Sizes, by_sequence, hbench_tasks, hpatches_tasks
 from raybench.benchmarks.tss.methods import FLOW_METHODS
 from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
 from raybench.demo.tss import make_tss
-from raybench.errors import ProblemList
 from raybench.runs.evaluate import Evaluation, evaluate, open_session
 from raybench.runs.finished import shown_run
 from raybench.runs.jobs import Settings, make_job
 from raybench.runs.manifest import Manifest
 from raybench.runs.report.page import Shown, write_report
-from raybench.sources.strips import Strips
 from raybench.table import Table, joined
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
 # PDQ's package comes as source: where it could not be built, the tour goes without it.
-IMAGE_DESCRIPTORS = ("thumbnail", "pdq") if find_spec("pdqhash") else ("thumbnail",)
-IMAGE_BENCHMARKS = ("disc2021", "copydays")
+COPY_DESCRIPTORS = ("thumbnail", "pdq") if find_spec("pdqhash") else ("thumbnail",)
 CODECS = "Flat;PCAW32,L2norm,Flat"  # whitening to no more dimensions than there are training images
-SUBJECTS = {
-    name: tuple(FLOW_METHODS) if name == "tss" else IMAGE_DESCRIPTORS if name in IMAGE_BENCHMARKS else PATCH_DESCRIPTORS
-    for name in BENCHMARKS
+STOPS = {  # the benchmarks of the tour, in its order, and what is evaluated by each
+    "hbench-classification": PATCH_DESCRIPTORS,
+    "hbench-matching": PATCH_DESCRIPTORS,
+    "hbench-retrieval": PATCH_DESCRIPTORS,
+    "hpatches-verification": PATCH_DESCRIPTORS,
+    "hpatches-matching": PATCH_DESCRIPTORS,
+    "hpatches-retrieval": PATCH_DESCRIPTORS,
+    "disc2021": COPY_DESCRIPTORS,
+    "copydays": COPY_DESCRIPTORS,
+    "tss": tuple(FLOW_METHODS),
 }
 PICTURED = {("disc2021", "thumbnail"), ("copydays", "thumbnail"), ("tss", "dis")}  # whose worst cases the page shows
-POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
-SIZES = Sizes(positives=1_000, negatives=1_000, queries=200, distractors=800)
+SHOWN_POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
 
 
 def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     """The tables of the tour and the path of its page. Running it again finds everything done."""
-    for name, make in {"hpatches": _make_patches, "copies": make_copies, "tss": make_tss}.items():
+    for name, make in {"hpatches": make_hpatches, "copies": make_copies, "tss": make_tss}.items():
         folder = out / "data" / name
         if not (folder / "made").exists():
             make(folder)
             (folder / "made").touch()
-    jobs = {(name, subject): _job(name, out, subject) for name, subjects in SUBJECTS.items() for subject in subjects}
+    jobs = {(name, subject): _job(name, out, subject) for name, subjects in STOPS.items() for subject in subjects}
     with open_session(next(iter(jobs.values())), settings) as session:
         found = {key: evaluate(job, settings, session) for key, job in jobs.items()}
-    tables = [_joined(name, found) for name in BENCHMARKS]
+    tables = [_joined(name, found) for name in STOPS]
     page = out / "report.html"
-    every = dict.fromkeys(subject for subjects in SUBJECTS.values() for subject in subjects)
+    every = dict.fromkeys(subject for subjects in STOPS.values() for subject in subjects)
     summary = Manifest("every benchmark", {"descriptor": ", ".join(every)}, {}, {}, status="done")
     shown = [shown_run(evaluation.out, pictured=key in PICTURED) for key, evaluation in found.items()]
     page.write_text(write_report([Shown(summary, tables), *shown], "raybench demo"))
     return tables, page
-
-
-def _make_patches(data: Path) -> None:
-    make_hpatches(data)
-    strips = Strips.scan(str(data / "hpatches"))
-    counts = strips.counts(range(len(strips.keys)), ProblemList())
-    patches = by_sequence({strips.keys[item]: count for item, count in counts.items()})
-    matching = {
-        name: text for name, text in hbench_tasks(patches, SIZES, 0, "demo").items() if "classification" not in name
-    }
-    for folder, files in (("benchmarks", matching), ("tasks", hpatches_tasks(patches, SIZES, 0))):
-        for name, text in files.items():
-            path = data / folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
 
 
 def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
@@ -88,11 +75,11 @@ def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
 
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:
     """The main tables of one benchmark below each other; of the 2017 ones the means, the rest is on the page."""
-    named = [(descriptor, found[benchmark, descriptor].tables[0]) for descriptor in SUBJECTS[benchmark]]
+    named = [(descriptor, found[benchmark, descriptor].tables[0]) for descriptor in STOPS[benchmark]]
     table = joined(named[0][1].name, "descriptor", named, named[0][1].notes)
     if "noise" not in table.columns:
         return table
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    shown = [row for row in rows if row["noise"] == "mean" and row.get("pool", 0) in POOLS]
+    shown = [row for row in rows if row["noise"] == "mean" and row.get("pool", 0) in SHOWN_POOLS]
     notes = (*table.notes, "Means over e, h, t; the page has each level and pool.")
     return Table(table.name, table.columns, tuple(tuple(row.values()) for row in shown), table.fractions, notes)

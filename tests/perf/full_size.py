@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.task_files import IMAGES_A_LEVEL, LEVELS
+from raybench.benchmarks.task_files import IMAGES_PER_LEVEL, LEVEL_LETTERS
 from tests.perf.bench import ONE_THREAD
 
 DIMENSION, CPUS, SPLIT = 128, 2, "full"
@@ -114,7 +114,7 @@ def make_features(folder: Path, scale: Scale) -> tuple[int, int]:
     Patches of one scene point are noisy copies of one random vector, skewed towards 0 as SIFT is.
     """
     patches = size_bytes = 0
-    names = ["ref", *(f"{letter}{i}" for letter in LEVELS.values() for i in range(1, IMAGES_A_LEVEL + 1))]
+    names = ["ref", *(f"{letter}{i}" for letter in LEVEL_LETTERS.values() for i in range(1, IMAGES_PER_LEVEL + 1))]
     for number, (sequence, count) in enumerate(scale.sequences().items()):
         (folder / sequence).mkdir(parents=True)
         random = np.random.default_rng([3, number])
