@@ -102,8 +102,29 @@ def cli() -> None:
     """Evaluate descriptors, copy detection and dense flow: images → descriptors → results → table."""
 
 
+Action = Callable[[Sequence[Benchmark]], Callable[..., None]]
+
+
 class BenchmarkGroup(click.Group):
-    """A command whose next word is a benchmark."""
+    """A command whose next word is a benchmark or a family of them, whose options are made when it is asked for."""
+
+    def __init__(self, name: str, text: str, action: Action, out_required: bool) -> None:
+        super().__init__(name, help=text)
+        self._action, self._out_required = action, out_required
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*BENCHMARKS, *FAMILIES])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        names = FAMILIES.get(cmd_name, (cmd_name,))
+        if not BENCHMARKS.keys() >= set(names):
+            return None
+        members = [BENCHMARKS[name] for name in names]
+        options, groups = command_options(members, self._out_required)
+        summary = members[0].summary if len(members) == 1 else ", ".join(names)
+        described = f"{summary}.\n\nNeeds {members[0].needs}."
+        callback = self._action(members)
+        return GroupedCommand(cmd_name, params=list(options), callback=callback, help=described, groups=groups)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
@@ -134,25 +155,9 @@ def _check(members: Sequence[Benchmark]) -> Callable[..., None]:
     return command
 
 
-def _group(
-    name: str, text: str, action: Callable[[Sequence[Benchmark]], Callable[..., None]], out_required: bool
-) -> BenchmarkGroup:
-    group = BenchmarkGroup(name, help=text)
-    alone = {benchmark.name: (benchmark,) for benchmark in BENCHMARKS.values()}
-    families = {family: tuple(BENCHMARKS[name] for name in names) for family, names in FAMILIES.items()}
-    for command, members in (alone | families).items():
-        options, groups = command_options(members, out_required)
-        summary = members[0].summary if len(members) == 1 else ", ".join(member.name for member in members)
-        described = f"{summary}.\n\nNeeds {members[0].needs}."
-        group.add_command(
-            GroupedCommand(command, params=list(options), callback=action(members), help=described, groups=groups)
-        )
-    return group
-
-
-cli.add_command(_group("run", "Run a benchmark, or resume it.", _run, out_required=True))
+cli.add_command(BenchmarkGroup("run", "Run a benchmark, or resume it.", _run, out_required=True))
 cli.add_command(
-    _group("check", "Find in seconds what `run` would trip over; computes nothing.", _check, out_required=False)
+    BenchmarkGroup("check", "Find in seconds what `run` would trip over; computes nothing.", _check, out_required=False)
 )
 
 

@@ -123,7 +123,8 @@ def _plain(value: Any, parameter: click.Parameter) -> Any:
 
 def jobs_of(members: Sequence[Benchmark], given: dict[str, Any]) -> tuple[list[Job[Any]], Settings]:
     """The job of a benchmark; or of each of a family, in its own folder below `--out`, over one store."""
-    given = {**given, "descriptor_args": _json_object(given["descriptor_args"])}
+    objects = [one for member in members for one in options_for(member) if one.kind is dict]
+    given = {**given, **{one.key: _json_object(one, given[one.key]) for one in objects}}
     if len(members) == 1:
         job, settings = make_job(members[0], given)
         return [job], settings
@@ -137,13 +138,13 @@ def jobs_of(members: Sequence[Benchmark], given: dict[str, Any]) -> tuple[list[J
     return jobs, settings
 
 
-def _json_object(text: str | None) -> dict[str, Any] | None:
+def _json_object(asked: Option, text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"--descriptor-args: no JSON ({error})") from None
+        raise ConfigError(f"--{asked.name}: no JSON ({error})") from None
     if not isinstance(value, dict):
-        raise ConfigError('--descriptor-args: expected a JSON object such as {"size": 32}')
+        raise ConfigError(f'--{asked.name}: expected a JSON object such as {{"size": 32}}')
     return value
