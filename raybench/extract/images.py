@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -27,18 +27,89 @@ from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import ConfigError, DataError, Problems
 from raybench.extract.checked_rows import broken_rows, checked_rows
-from raybench.extract.image_sizes import ImageSizes, Sizes, read_sizes
 from raybench.extract.vector_set import VectorSet, vector_arrays
-from raybench.formats.images import decode_image
+from raybench.formats.images import decode_image, image_size
 from raybench.formats.shardfile import Arrays
 from raybench.sources.image_folders import ImageFolder
 
+FILES_PER_SHARD = 4_096  # of which headers are read
+HEADERS_AT_ONCE = 256
+# Most headers end before the first, some (a large profile or preview comes first) before the second; None is the whole.
+HEADER_BYTES = (16 * 2**10, 256 * 2**10, None)
 IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
 SHARDS = 64  # aimed at, so that eight GPUs have eight each
 IMAGES_PER_SHARD = (16, 2_048)  # fewest, most
 # Of prepared pictures in one shard: three shards wait for each device, in the object store.
 PREPARED_BYTES_PER_SHARD = 128 * 2**20
 FILES_AT_ONCE = 32  # read together, then decoded one by one
+
+Sizes = tuple[NDArray[np.int64], dict[int, str]]  # width and height of each picture; what is wrong with some, by index
+
+
+@dataclass(frozen=True)
+class ImageSizes:
+    """The stage that reads image headers."""
+
+    folder: ImageFolder
+    exif_rotate: bool = False
+
+    name = "image-sizes"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.folder.digest, self.exif_rotate)
+
+    def load(self, shard: Shard) -> list[tuple[int, int] | DataError]:
+        found: dict[int, tuple[int, int] | DataError] = {}
+        for start in range(shard.start, shard.stop, HEADERS_AT_ONCE):
+            wanted = list(range(start, min(start + HEADERS_AT_ONCE, shard.stop)))
+            for count in HEADER_BYTES:
+                wanted = [item for item in wanted if not isinstance(found.get(item), tuple)]
+                heads = storage.in_parallel(partial(self._head, count=count), wanted)
+                # Not in threads: Pillow's warnings can't be turned off for one of them.
+                found.update((item, self._size(item, head)) for item, head in zip(wanted, heads, strict=True))
+        return [found[item] for item in range(shard.start, shard.stop)]
+
+    def compute(self, payload: list[tuple[int, int] | DataError]) -> Arrays:
+        broken = {item: str(look) for item, look in enumerate(payload) if isinstance(look, DataError)}
+        sizes = [(0, 0) if isinstance(look, DataError) else look for look in payload]
+        return {
+            "sizes": np.array(sizes, np.int64).reshape(-1, 2),
+            "broken": np.array(list(broken), np.int64),
+            "reason": np.array(list(broken.values()), np.str_),
+        }
+
+    def keys(self, shard: Shard) -> str:
+        return f"{self.folder.uri(shard.start)} … {self.folder.keys[shard.stop - 1]}"
+
+    def _head(self, item: int, count: int | None) -> bytes | DataError:
+        try:
+            return self.folder.read(item, count)
+        except DataError as error:
+            return error
+
+    def _size(self, item: int, head: bytes | DataError) -> tuple[int, int] | DataError:
+        if isinstance(head, DataError):
+            return head
+        try:
+            return image_size(head, self.folder.uri(item), self.exif_rotate)
+        except DataError as error:
+            return error
+
+
+def read_sizes(run: Run, stage: ImageSizes) -> Sizes:
+    """Width and height of each picture, (n, 2), zeros where there are none; and what is wrong with those, by place."""
+    mapped = run.map(stage, len(stage.folder), FILES_PER_SHARD)
+    broken: dict[int, str] = {}
+    sizes = []
+    for shard in mapped.shards:
+        arrays = run.read(mapped, shard.index)
+        sizes.append(arrays["sizes"])
+        places = (shard.start + arrays["broken"]).tolist()
+        broken.update(zip(places, arrays["reason"].tolist(), strict=True))
+    return np.concatenate(sizes), broken
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,34 @@
-"""A set of image vectors in published shards: what extraction and reading leave, and what codecs and search take.
+"""Sets of image vectors in published shards: what extraction and reading leave, and what codecs and search take.
 
-A shard has `index`, the places of its rows in the set's name order, and `vectors`. Rows may stand in any order and a
-place may be absent (an image that was skipped), so whoever reads goes by `index`, never by a row's position.
+A shard has `index`, the positions of its rows in the set's name order, and `vectors`. Rows may stand in any order and
+an index may be absent (an image that was skipped), so whoever reads goes by `index`, never by a row's number. Here a
+set is read from disk, some of its rows become a set of their own, and sets are read by ranges of rows as if one.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.digests import digest_of
+from raybench.engine.run import Run
+from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
+from raybench.errors import DataError
 from raybench.formats.shardfile import Arrays
+from raybench.sources.named_vectors import NamedVectors, VectorRows
+
+SHARD_BYTES = 2**24  # of vectors that are read from disk
+ROWS_PER_SHARD = 4_096  # of those that are taken out of another set
+MOST_OPEN = 32  # mapped files that a process keeps: they cost address space and page cache only
+
+Piece = tuple[NDArray[np.int64], NDArray[np.float32]]  # index and vectors of some rows
 
 
 @dataclass(frozen=True)
@@ -51,3 +66,149 @@ def as_floats(vectors: NDArray[Any]) -> NDArray[np.float32]:
     if vectors.dtype == np.uint8:
         return np.unpackbits(vectors, axis=1).astype(np.float32) * 2 - 1
     return np.ascontiguousarray(vectors, np.float32)
+
+
+@dataclass(frozen=True)
+class ReadSet:
+    """The stage that reads ranges of rows. It carries places, not names."""
+
+    source: VectorRows
+
+    name = "read-set"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.source.digest)
+
+    def load(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        return self.source.read(shard.start, shard.stop)
+
+    def compute(self, payload: tuple[NDArray[np.int64], NDArray[np.float32]]) -> Arrays:
+        return vector_arrays(*payload)
+
+    def keys(self, shard: Shard) -> str:
+        return f"{self.source.where(shard.start)} … {self.source.where(shard.stop - 1)}"
+
+
+def read_set(run: Run, source: NamedVectors, what: str, shard_size: int | None = None) -> VectorSet:
+    """The vectors of a source in shards; by default as many rows a shard as 16 MB hold."""
+    size = shard_size or max(SHARD_BYTES // (4 * source.dimension), 1)
+    return VectorSet(what, run.map(ReadSet(source.rows), len(source.rows), size), len(source))
+
+
+@dataclass(frozen=True)
+class TakeRows:
+    """The stage that takes the rows at these places (rising) out of a set; each shard looks through the whole set."""
+
+    vectors: VectorSet
+    places: NDArray[np.int64]
+
+    name = "take-rows"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.vectors.digest, self.places)
+
+    def load(self, shard: Shard) -> Arrays:
+        wanted = self.places[shard.start : shard.stop]
+        index, rows = [], []
+        for source in self.vectors.mapped.shards:
+            arrays = self.vectors.mapped.read(source.index)
+            rank = np.searchsorted(wanted, arrays["index"])
+            hit = wanted[np.minimum(rank, len(wanted) - 1)] == arrays["index"]
+            index.append(rank[hit] + shard.start)
+            rows.append(arrays["vectors"][hit])
+        return vector_arrays(np.concatenate(index), np.concatenate(rows))
+
+    def compute(self, payload: Arrays) -> Arrays:
+        return payload
+
+    def keys(self, shard: Shard) -> str:
+        return f"{len(shard):,} of the {self.vectors.what}"
+
+
+def take_rows(run: Run, vectors: VectorSet, places: NDArray[np.int64], what: str) -> VectorSet:
+    """The rows at these places, which must rise; the first of them has place 0 in the new set."""
+    mapped = run.map(TakeRows(vectors, places), len(places), min(max(len(places), 1), ROWS_PER_SHARD))
+    return VectorSet(what, mapped, len(places))
+
+
+@dataclass(frozen=True)
+class SetRows:
+    """The rows of sets that are searched as one."""
+
+    sets: tuple[VectorSet, ...]
+
+    @classmethod
+    def of(cls, sets: VectorSet | Sequence[VectorSet]) -> SetRows:
+        return cls((sets,) if isinstance(sets, VectorSet) else tuple(sets))
+
+    @property
+    def what(self) -> str:
+        return " + ".join(one.what for one in self.sets)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(*((one.digest, one.count) for one in self.sets))
+
+    def __len__(self) -> int:
+        """How many positions there are."""
+        return sum(_planned(one) for one in self.sets)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sets": self.sets}
+
+    @cached_property
+    def _open(self) -> OrderedDict[tuple[int, int], Arrays]:
+        """Shards opened last: consecutive slices meet in one, and its checksums are read through once."""
+        return OrderedDict()
+
+    def read(self, start: int, stop: int, only: NDArray[np.int64] | None = None) -> Piece:
+        """Places and vectors of the rows at these positions, perhaps of some places only.
+
+        They are views where they lie in one shard and all are wanted.
+        """
+        pieces = [piece for piece in self._pieces(start, stop, only) if len(piece[0])]
+        dimensions = sorted({vectors.shape[1] for _, vectors in pieces})
+        if len(dimensions) > 1:
+            raise DataError(f"{self.what}: vectors of dimension {' and '.join(map(str, dimensions))}; expected one")
+        if len(pieces) == 1:
+            return pieces[0]
+        if not pieces:
+            return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
+        index, vectors = zip(*pieces, strict=True)
+        return np.concatenate(index), np.concatenate(vectors)
+
+    def _pieces(self, start: int, stop: int, only: NDArray[np.int64] | None) -> Iterator[Piece]:
+        position = first_place = 0  # of the set
+        for number, one in enumerate(self.sets):
+            low, high = max(start - position, 0), min(stop - position, _planned(one))
+            if low < high:
+                size = len(one.mapped.shards[0])
+                for shard in one.mapped.shards[low // size : -(-high // size)]:
+                    arrays = self._arrays(number, shard.index)
+                    rows = slice(max(low - shard.start, 0), high - shard.start)
+                    place, vectors = arrays["index"][rows] + first_place, arrays["vectors"][rows]
+                    if only is not None:
+                        wanted = np.isin(place, only)
+                        place, vectors = place[wanted], vectors[wanted]
+                    yield place, as_floats(vectors)
+            position, first_place = position + _planned(one), first_place + one.count
+
+    def _arrays(self, number: int, shard: int) -> Arrays:
+        key = number, shard
+        if key not in self._open:
+            self._open[key] = self.sets[number].mapped.read(shard)
+            if len(self._open) > MOST_OPEN:
+                self._open.popitem(last=False)
+        self._open.move_to_end(key)
+        return self._open[key]
+
+
+def _planned(vectors: VectorSet) -> int:
+    """How many rows the set's stage planned: fewer than places where images were left out before."""
+    return vectors.mapped.shards[-1].stop if vectors.mapped.shards else 0

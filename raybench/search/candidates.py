@@ -21,7 +21,7 @@ from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.extract.set_rows import Piece
+from raybench.extract.vector_set import Piece
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import NO_REFERENCE, Rows, TopK
 from raybench.metrics.top_pairs import TopPairs, worst_of_best

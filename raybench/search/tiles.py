@@ -19,8 +19,7 @@ from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError
-from raybench.extract.set_rows import Piece, SetRows
-from raybench.extract.vector_set import VectorSet
+from raybench.extract.vector_set import Piece, SetRows, VectorSet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import TopK
 from raybench.search.exact_search import METRICS, References, nearest_places

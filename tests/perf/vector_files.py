@@ -18,8 +18,8 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
-from raybench.extract.export_set import descriptor_file, export_sets
-from raybench.extract.read_set import read_set
+from raybench.extract.isc_files import descriptor_file, export_sets
+from raybench.extract.vector_set import read_set
 from raybench.sources.named_vectors import NamedVectors
 from tests.perf.figures import Memory
 

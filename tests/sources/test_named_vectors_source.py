@@ -11,7 +11,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
-from raybench.extract.read_set import read_set
+from raybench.extract.vector_set import read_set
 from raybench.formats.names import Names, common_names, strings
 from raybench.sources.named_vectors import NamedVectors, find_vectors, note_dimensions
 

@@ -27,8 +27,7 @@ from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ProblemList
-from raybench.extract.take_rows import take_rows
-from raybench.extract.vector_set import VectorSet
+from raybench.extract.vector_set import VectorSet, take_rows
 from raybench.formats.copydays import BLOCKS, STRONG, CopydaysLayout
 from raybench.formats.names import strings
 from raybench.formats.shardfile import Arrays

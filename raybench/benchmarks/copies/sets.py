@@ -18,12 +18,9 @@ from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, Problems
-from raybench.extract.export_set import descriptor_file, export_sets, submission_file
-from raybench.extract.image_sizes import ImageSizes, Sizes, read_sizes
-from raybench.extract.images import describe_images
-from raybench.extract.read_set import read_set
-from raybench.extract.take_rows import take_rows
-from raybench.extract.vector_set import VectorSet
+from raybench.extract.images import ImageSizes, Sizes, describe_images, read_sizes
+from raybench.extract.isc_files import descriptor_file, export_sets, submission_file
+from raybench.extract.vector_set import VectorSet, read_set, take_rows
 from raybench.formats.images import Preprocess
 from raybench.formats.names import NORMALISERS, Names, name_order, strings
 from raybench.search.codecs import codec_problems, trains

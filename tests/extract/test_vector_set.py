@@ -7,7 +7,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList
-from raybench.extract.read_set import read_set
+from raybench.extract.vector_set import read_set
 from raybench.sources.named_vectors import NamedVectors
 
 

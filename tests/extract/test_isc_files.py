@@ -8,9 +8,8 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
-from raybench.extract.export_set import descriptor_file, export_sets, submission_file
-from raybench.extract.read_set import read_set
-from raybench.extract.vector_set import VectorSet, vector_arrays
+from raybench.extract.isc_files import descriptor_file, export_sets, submission_file
+from raybench.extract.vector_set import VectorSet, read_set, vector_arrays
 from raybench.formats.names import Names
 from raybench.sources.named_vectors import NamedVectors
 
