@@ -1,4 +1,4 @@
-"""Picture: what a benchmark shows in the report beside its tables. It knows no files."""
+"""A picture that a benchmark leaves for the report, already encoded."""
 
 from __future__ import annotations
 

@@ -2,16 +2,16 @@
 
 A first stage reads image headers alone. By their sizes pictures are put into an order in which those of one resulting
 shape stand together, and that order is cut into shards; a batch holds pictures of one shape and never crosses a shard.
-Every row carries `index`, its picture's place in name order.
+Every row carries `index`, its picture's position in the folder's order.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -27,15 +27,12 @@ from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import ConfigError, DataError, Problems
 from raybench.extract.checked_rows import broken_rows, checked_rows
+from raybench.extract.image_headers import Headers, read_headers
 from raybench.extract.vector_set import VectorSet, vector_arrays
-from raybench.formats.images import decode_image, image_size
+from raybench.formats.images import decode_image
 from raybench.formats.shardfile import Arrays
 from raybench.sources.image_folders import ImageFolder
 
-FILES_PER_SHARD = 4_096  # of which headers are read
-HEADERS_AT_ONCE = 256
-# Most headers end before the first, some (a large profile or preview comes first) before the second; None is the whole.
-HEADER_BYTES = (16 * 2**10, 256 * 2**10, None)
 IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
 SHARDS = 64  # aimed at, so that eight GPUs have eight each
 IMAGES_PER_SHARD = (16, 2_048)  # fewest, most
@@ -43,87 +40,39 @@ IMAGES_PER_SHARD = (16, 2_048)  # fewest, most
 PREPARED_BYTES_PER_SHARD = 128 * 2**20
 FILES_AT_ONCE = 32  # read together, then decoded one by one
 
-Sizes = tuple[NDArray[np.int64], dict[int, str]]  # width and height of each picture; what is wrong with some, by index
+
+@dataclass(frozen=True)
+class Extraction:
+    """How pictures become vectors. `device` is `gpu` or `cpu`; with `skip`, what can't be decoded is left out."""
+
+    descriptor: ImageSpec
+    device: str
+    batch_size: int | None = None
+    shard_size: int | None = None
+    skip: bool = False
+    exif_rotate: bool = False
 
 
 @dataclass(frozen=True)
-class ImageSizes:
-    """The stage that reads image headers."""
+class Described:
+    """A set's vectors, and the index of each image that could not be read."""
 
-    folder: ImageFolder
-    exif_rotate: bool = False
-
-    name = "image-sizes"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.folder.digest, self.exif_rotate)
-
-    def load(self, shard: Shard) -> list[tuple[int, int] | DataError]:
-        found: dict[int, tuple[int, int] | DataError] = {}
-        for start in range(shard.start, shard.stop, HEADERS_AT_ONCE):
-            wanted = list(range(start, min(start + HEADERS_AT_ONCE, shard.stop)))
-            for count in HEADER_BYTES:
-                wanted = [item for item in wanted if not isinstance(found.get(item), tuple)]
-                heads = storage.in_parallel(partial(self._head, count=count), wanted)
-                # Not in threads: Pillow's warnings can't be turned off for one of them.
-                found.update((item, self._size(item, head)) for item, head in zip(wanted, heads, strict=True))
-        return [found[item] for item in range(shard.start, shard.stop)]
-
-    def compute(self, payload: list[tuple[int, int] | DataError]) -> Arrays:
-        broken = {item: str(look) for item, look in enumerate(payload) if isinstance(look, DataError)}
-        sizes = [(0, 0) if isinstance(look, DataError) else look for look in payload]
-        return {
-            "sizes": np.array(sizes, np.int64).reshape(-1, 2),
-            "broken": np.array(list(broken), np.int64),
-            "reason": np.array(list(broken.values()), np.str_),
-        }
-
-    def keys(self, shard: Shard) -> str:
-        return f"{self.folder.uri(shard.start)} … {self.folder.keys[shard.stop - 1]}"
-
-    def _head(self, item: int, count: int | None) -> bytes | DataError:
-        try:
-            return self.folder.read(item, count)
-        except DataError as error:
-            return error
-
-    def _size(self, item: int, head: bytes | DataError) -> tuple[int, int] | DataError:
-        if isinstance(head, DataError):
-            return head
-        try:
-            return image_size(head, self.folder.uri(item), self.exif_rotate)
-        except DataError as error:
-            return error
-
-
-def read_sizes(run: Run, stage: ImageSizes) -> Sizes:
-    """Width and height of each picture, (n, 2), zeros where there are none; and what is wrong with those, by place."""
-    mapped = run.map(stage, len(stage.folder), FILES_PER_SHARD)
-    broken: dict[int, str] = {}
-    sizes = []
-    for shard in mapped.shards:
-        arrays = run.read(mapped, shard.index)
-        sizes.append(arrays["sizes"])
-        places = (shard.start + arrays["broken"]).tolist()
-        broken.update(zip(places, arrays["reason"].tolist(), strict=True))
-    return np.concatenate(sizes), broken
+    vectors: VectorSet
+    skipped: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A shard's pictures, ready for the device: stacks of one shape, with the places of their pictures."""
+    """A shard's pictures, ready for the device: stacks of one shape, with the index of each picture."""
 
-    places: list[NDArray[np.int64]]
+    index: list[NDArray[np.int64]]
     stacks: list[NDArray[Any]]
     skipped: list[int]
 
 
 @dataclass(frozen=True)
 class DescribeImages:
-    """The stage that describes pictures, in the given order of places."""
+    """The stage that describes pictures; `order` is the index of each, by shape."""
 
     folder: ImageFolder
     descriptor: ImageSpec
@@ -159,16 +108,16 @@ class DescribeImages:
     def load(self, shard: Shard) -> Prepared:
         found: dict[tuple[Any, ...], list[tuple[int, NDArray[Any]]]] = defaultdict(list)
         skipped = []
-        for place, prepared in self._prepared(self.order[shard.start : shard.stop].tolist()):
+        for number, prepared in self._prepared(self.order[shard.start : shard.stop].tolist()):
             if prepared is None:
-                skipped.append(place)
+                skipped.append(number)
             else:
-                found[prepared.shape].append((place, prepared))
-        places = [np.array([place for place, _ in alike], np.int64) for alike in found.values()]
-        return Prepared(places, [np.stack([picture for _, picture in alike]) for alike in found.values()], skipped)
+                found[prepared.shape].append((number, prepared))
+        index = [np.array([number for number, _ in alike], np.int64) for alike in found.values()]
+        return Prepared(index, [np.stack([picture for _, picture in alike]) for alike in found.values()], skipped)
 
     def compute(self, payload: Prepared) -> Arrays:
-        index = np.concatenate([*payload.places, np.zeros(0, np.int64)])
+        index = np.concatenate([*payload.index, np.zeros(0, np.int64)])
         vectors = self._described(payload) if len(index) else self._no_rows()
         return {**vector_arrays(index, vectors), "skipped": np.array(payload.skipped, np.int64)}
 
@@ -176,44 +125,44 @@ class DescribeImages:
         first, last = (self.folder.keys[self.order[item]] for item in (shard.start, shard.stop - 1))
         return f"{len(shard)} images by shape, {first} … {last}, in {self.folder.root}"
 
-    def _prepared(self, places: list[int]) -> Iterator[tuple[int, NDArray[Any] | None]]:
-        """Each picture's place and what `prepare` made of it, None where it can't be decoded and may be skipped."""
-        for start in range(0, len(places), FILES_AT_ONCE):
-            some = places[start : start + FILES_AT_ONCE]
-            for place, data in zip(some, storage.in_parallel(self.folder.read, some), strict=True):
+    def _prepared(self, wanted: list[int]) -> Iterator[tuple[int, NDArray[Any] | None]]:
+        """Each picture's index and what `prepare` made of it, None where it can't be decoded and may be skipped."""
+        for start in range(0, len(wanted), FILES_AT_ONCE):
+            some = wanted[start : start + FILES_AT_ONCE]
+            for index, data in zip(some, storage.in_parallel(self.folder.read, some), strict=True):
                 try:
-                    image = decode_image(data, self.folder.uri(place), self.exif_rotate)
+                    image = decode_image(data, self.folder.uri(index), self.exif_rotate)
                 except DataError:
                     if not self.skip:
                         raise
-                    yield place, None
+                    yield index, None
                 else:
-                    yield place, np.asarray(self._opened.prepare(image))
+                    yield index, np.asarray(self._opened.prepare(image))
 
     def _described(self, payload: Prepared) -> NDArray[Any]:
         size = self.batch_size or IMAGES_PER_BATCH[self.device]
         cuts = [(which, start) for which, stack in enumerate(payload.stacks) for start in range(0, len(stack), size)]
         batches = (payload.stacks[which][start : start + size] for which, start in cuts)
-        places = [payload.places[which][start : start + size] for which, start in cuts]
+        index = [payload.index[which][start : start + size] for which, start in cuts]
         describe_each = getattr(self._moved, "describe_each", None) or (lambda each: map(self._moved.describe, each))
         parts = []
-        for some, rows in zip(places, describe_each(batches), strict=True):
+        for some, rows in zip(index, describe_each(batches), strict=True):
             checked = checked_rows(rows, len(some), self.descriptor, self.folder.uri(int(some[0])), "images")
             self._check_finite(some, checked)
             parts.append(checked)
-        self._check_dimension(places, parts)
+        self._check_dimension(index, parts)
         return np.concatenate(parts)
 
-    def _check_finite(self, places: NDArray[np.int64], vectors: NDArray[Any]) -> None:
+    def _check_finite(self, index: NDArray[np.int64], vectors: NDArray[Any]) -> None:
         bad = broken_rows(vectors)
         if len(bad):
             raise DataError(
-                f"{self.folder.uri(int(places[bad[0]]))}: its descriptor {self.descriptor.name} has NaN or infinite "
-                f"values ({len(bad)} of a batch of {len(places)}); mend the descriptor"
+                f"{self.folder.uri(int(index[bad[0]]))}: its descriptor {self.descriptor.name} has NaN or infinite "
+                f"values ({len(bad)} of a batch of {len(index)}); mend the descriptor"
             )
 
-    def _check_dimension(self, places: Sequence[NDArray[np.int64]], parts: Sequence[NDArray[Any]]) -> None:
-        for (one, here), (other, there) in itertools.pairwise(zip(places, parts, strict=True)):
+    def _check_dimension(self, index: Sequence[NDArray[np.int64]], parts: Sequence[NDArray[Any]]) -> None:
+        for (one, here), (other, there) in itertools.pairwise(zip(index, parts, strict=True)):
             if here.shape[1] != there.shape[1]:
                 first, second = (self.folder.uri(int(some[0])) for some in (one, other))
                 raise DataError(_other_dimension(self.descriptor.name, second, there.shape[1], first, here.shape[1]))
@@ -251,51 +200,42 @@ class Survey:
         return f"described shards {shard.start}..{shard.stop - 1}"
 
 
-def describe_images(
-    run: Run,
-    folder: ImageFolder,
-    descriptor: ImageSpec,
-    what: str,
-    device: str,
-    batch_size: int | None = None,
-    shard_size: int | None = None,
-    skip: bool = False,
-    exif_rotate: bool = False,
-    sizes: Sizes | None = None,
-) -> tuple[VectorSet, tuple[str, ...]]:
-    """The vectors of a folder's pictures, and the names of those that can't be decoded (with `skip`; else an error).
+def describe_folders(run: Run, folders: Mapping[str, ImageFolder], how: Extraction) -> dict[str, Described]:
+    """The vectors of each folder's pictures, by the folder's role (queries …), which messages name.
 
-    `device` is `gpu` or `cpu`; `what` the pictures are (queries …) goes into messages; `sizes` where they are read.
+    Without `skip` every broken header, of whichever folder, is an error before any picture is decoded.
     """
-    if device == "cpu" and descriptor.dtype != "float32":
-        raise ConfigError(f"--dtype {descriptor.dtype}: needs a GPU; give --dtype float32 on CPUs")
-    pixels, unreadable = sizes or read_sizes(run, ImageSizes(folder, exif_rotate))
-    if unreadable and not skip:
-        raise Problems(unreadable.values())
-    if len(unreadable) == len(folder):
+    if how.device == "cpu" and how.descriptor.dtype != "float32":
+        raise ConfigError(f"--dtype {how.descriptor.dtype}: needs a GPU; give --dtype float32 on CPUs")
+    headers = {role: read_headers(run, folder, how.exif_rotate) for role, folder in folders.items()}
+    broken = [line for each in headers.values() for line in each.broken.values()]
+    if broken and not how.skip:
+        raise Problems(broken)
+    return {role: _describe(run, role, folder, headers[role], how) for role, folder in folders.items()}
+
+
+def _describe(run: Run, role: str, folder: ImageFolder, headers: Headers, how: Extraction) -> Described:
+    if len(headers.broken) == len(folder):
         raise DataError(f"{folder.root}: none of its {len(folder)} images can be decoded")
-    order, prepared_bytes = shape_order(descriptor, pixels, unreadable)
-    stage = DescribeImages(folder, descriptor, order, device, batch_size, skip, exif_rotate)
-    mapped = run.map(stage, len(order), shard_size or default_shard_size(len(order), prepared_bytes))
+    order, prepared_bytes = shape_order(how.descriptor, headers)
+    stage = DescribeImages(folder, how.descriptor, order, how.device, how.batch_size, how.skip, how.exif_rotate)
+    mapped = run.map(stage, len(order), how.shard_size or default_shard_size(len(order), prepared_bytes))
     late = _survey(run, mapped, stage)
-    skipped = tuple(folder.keys[place] for place in sorted([*unreadable, *late]))
-    return VectorSet(what, mapped, len(folder)), skipped
+    return Described(VectorSet(role, mapped, len(folder)), np.array(sorted([*headers.broken, *late]), np.int64))
 
 
-def shape_order(
-    descriptor: ImageSpec, sizes: NDArray[np.int64], without: dict[int, str]
-) -> tuple[NDArray[np.int64], int]:
-    """Places by (resulting shape, place), and the bytes of all prepared pictures at one a value.
+def shape_order(descriptor: ImageSpec, headers: Headers) -> tuple[NDArray[np.int64], int]:
+    """The index of each picture by (resulting shape, index), and the bytes of all prepared pictures at one a value.
 
     A descriptor that does not say which shape it makes is taken to keep the picture's own.
     """
     shape = getattr(descriptor.open(), "shape", None) or (lambda width, height: (height, width))
-    kinds, kind = np.unique(sizes, axis=0, return_inverse=True)
+    kinds, kind = np.unique(headers.sizes, axis=0, return_inverse=True)
     made = np.array([shape(int(width), int(height)) if width else (0, 0) for width, height in kinds], np.int64)
     shapes = made[kind.reshape(-1)]  # (n, 2): height, width
-    places = np.setdiff1d(np.arange(len(sizes)), np.array(list(without), np.int64))
-    by_shape = np.lexsort((places, shapes[places, 1], shapes[places, 0]))
-    return places[by_shape], int(3 * shapes[places].prod(axis=1).sum())
+    index = np.setdiff1d(np.arange(len(headers.sizes)), np.array(list(headers.broken), np.int64))
+    by_shape = np.lexsort((index, shapes[index, 1], shapes[index, 0]))
+    return index[by_shape], int(3 * shapes[index].prod(axis=1).sum())
 
 
 def default_shard_size(count: int, prepared_bytes: int) -> int:
@@ -306,7 +246,7 @@ def default_shard_size(count: int, prepared_bytes: int) -> int:
 
 
 def _survey(run: Run, mapped: Mapped, stage: DescribeImages) -> list[int]:
-    """Places of pictures that turned out to be broken; an error if not all vectors have one dimension."""
+    """The index of each picture that turned out to be broken; an error if not all vectors have one dimension."""
     surveyed = run.map(Survey(mapped), len(mapped.shards), FAN_IN)
     looks = [run.read(surveyed, shard.index) for shard in surveyed.shards]
     dimension = np.concatenate([look["dimension"] for look in looks])
@@ -314,7 +254,7 @@ def _survey(run: Run, mapped: Mapped, stage: DescribeImages) -> list[int]:
     if len(other):
         first, second = (stage.keys(mapped.shards[index]) for index in (0, int(other[0])))
         raise DataError(_other_dimension(stage.descriptor.name, second, dimension[other[0]], first, dimension[0]))
-    return [place for look in looks for place in look["skipped"].tolist()]
+    return [index for look in looks for index in look["skipped"].tolist()]
 
 
 def _other_dimension(name: str, here: str, found: int, there: str, expected: int) -> str:

@@ -47,7 +47,7 @@ class VectorSet:
         return self.count
 
     def read(self, shard: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Places and float vectors of one shard, as mapped views where they are stored as floats."""
+        """Index and float vectors of one shard, as mapped views where they are stored as floats."""
         arrays = self.mapped.read(shard)
         return arrays["index"], as_floats(arrays["vectors"])
 
@@ -70,7 +70,7 @@ def as_floats(vectors: NDArray[Any]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class ReadSet:
-    """The stage that reads ranges of rows. It carries places, not names."""
+    """The stage that reads ranges of rows. It carries the index of each row, not its name."""
 
     source: VectorRows
 
@@ -100,10 +100,10 @@ def read_set(run: Run, source: NamedVectors, what: str, shard_size: int | None =
 
 @dataclass(frozen=True)
 class TakeRows:
-    """The stage that takes the rows at these places (rising) out of a set; each shard looks through the whole set."""
+    """The stage that takes the rows of the wanted images (rising) out of a set; each shard looks through the whole."""
 
     vectors: VectorSet
-    places: NDArray[np.int64]
+    wanted: NDArray[np.int64]
 
     name = "take-rows"
     version = 1
@@ -111,10 +111,10 @@ class TakeRows:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.name, self.version, self.vectors.digest, self.places)
+        return digest_of(self.name, self.version, self.vectors.digest, self.wanted)
 
     def load(self, shard: Shard) -> Arrays:
-        wanted = self.places[shard.start : shard.stop]
+        wanted = self.wanted[shard.start : shard.stop]
         index, rows = [], []
         for source in self.vectors.mapped.shards:
             arrays = self.vectors.mapped.read(source.index)
@@ -131,15 +131,19 @@ class TakeRows:
         return f"{len(shard):,} of the {self.vectors.what}"
 
 
-def take_rows(run: Run, vectors: VectorSet, places: NDArray[np.int64], what: str) -> VectorSet:
-    """The rows at these places, which must rise; the first of them has place 0 in the new set."""
-    mapped = run.map(TakeRows(vectors, places), len(places), min(max(len(places), 1), ROWS_PER_SHARD))
-    return VectorSet(what, mapped, len(places))
+def take_rows(run: Run, vectors: VectorSet, wanted: NDArray[np.int64], what: str) -> VectorSet:
+    """The rows of these images, by rising index; the first of them has index 0 in the new set."""
+    mapped = run.map(TakeRows(vectors, wanted), len(wanted), min(max(len(wanted), 1), ROWS_PER_SHARD))
+    return VectorSet(what, mapped, len(wanted))
 
 
 @dataclass(frozen=True)
 class SetRows:
-    """The rows of sets that are searched as one."""
+    """The rows of sets that are searched as one, numbered as the sets' stages planned them.
+
+    A shard may hold fewer rows than planned (a skipped image), never more. The index of an image in the second set
+    counts on behind all images of the first. Files are mapped, not loaded.
+    """
 
     sets: tuple[VectorSet, ...]
 
@@ -156,7 +160,7 @@ class SetRows:
         return digest_of(*((one.digest, one.count) for one in self.sets))
 
     def __len__(self) -> int:
-        """How many positions there are."""
+        """How many rows were planned."""
         return sum(_planned(one) for one in self.sets)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -168,7 +172,7 @@ class SetRows:
         return OrderedDict()
 
     def read(self, start: int, stop: int, only: NDArray[np.int64] | None = None) -> Piece:
-        """Places and vectors of the rows at these positions, perhaps of some places only.
+        """Index and vectors of the rows numbered start..stop, perhaps of some images only (`only`: their index).
 
         They are views where they lie in one shard and all are wanted.
         """
@@ -184,20 +188,20 @@ class SetRows:
         return np.concatenate(index), np.concatenate(vectors)
 
     def _pieces(self, start: int, stop: int, only: NDArray[np.int64] | None) -> Iterator[Piece]:
-        position = first_place = 0  # of the set
+        before = images_before = 0  # rows and images of the sets before this one
         for number, one in enumerate(self.sets):
-            low, high = max(start - position, 0), min(stop - position, _planned(one))
+            low, high = max(start - before, 0), min(stop - before, _planned(one))
             if low < high:
                 size = len(one.mapped.shards[0])
                 for shard in one.mapped.shards[low // size : -(-high // size)]:
                     arrays = self._arrays(number, shard.index)
                     rows = slice(max(low - shard.start, 0), high - shard.start)
-                    place, vectors = arrays["index"][rows] + first_place, arrays["vectors"][rows]
+                    index, vectors = arrays["index"][rows] + images_before, arrays["vectors"][rows]
                     if only is not None:
-                        wanted = np.isin(place, only)
-                        place, vectors = place[wanted], vectors[wanted]
-                    yield place, as_floats(vectors)
-            position, first_place = position + _planned(one), first_place + one.count
+                        wanted = np.isin(index, only)
+                        index, vectors = index[wanted], vectors[wanted]
+                    yield index, as_floats(vectors)
+            before, images_before = before + _planned(one), images_before + one.count
 
     def _arrays(self, number: int, shard: int) -> Arrays:
         key = number, shard
@@ -210,5 +214,5 @@ class SetRows:
 
 
 def _planned(vectors: VectorSet) -> int:
-    """How many rows the set's stage planned: fewer than places where images were left out before."""
+    """How many rows the set's stage planned: fewer than images where some were left out before."""
     return vectors.mapped.shards[-1].stop if vectors.mapped.shards else 0

@@ -18,7 +18,8 @@ from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.errors import ConfigError, DataError, Problems
-from raybench.extract.images import DescribeImages, default_shard_size, describe_images, shape_order
+from raybench.extract.image_headers import Headers
+from raybench.extract.images import DescribeImages, Extraction, default_shard_size, describe_folders, shape_order
 from raybench.formats.images import Preprocess, decode_image
 from raybench.sources.image_folders import ImageFolder
 
@@ -78,7 +79,7 @@ def on_devices(tmp_path_factory, local_ray):
     spec = resolve_images(write_script(base / "means.pt"), {}, SMALL)
     executor = RayExecutor(Silent(), 2, 8, True, False)
     run = Run(str(base / "run"), str(base / "run" / "stages"), executor, Silent())
-    vectors, _ = describe_images(run, folder, spec, "all", "gpu", shard_size=2)
+    vectors, _ = describe(run, folder, spec, "all", "gpu", shard_size=2)
     executor.close()
     (path,) = (base / "run" / "receipts").glob("*-describe-images.jsonl")
     return folder, spec, vectors, [json.loads(line) for line in path.read_text().splitlines()]
@@ -86,6 +87,12 @@ def on_devices(tmp_path_factory, local_ray):
 
 def scan(folder):
     return ImageFolder.scan(str(folder))
+
+
+def describe(run, folder, spec, role, device, **how):
+    """The vectors of a folder's pictures, and the keys of those that were skipped."""
+    found = describe_folders(run, {role: folder}, Extraction(spec, device, **how))[role]
+    return found.vectors, tuple(folder.keys[index] for index in found.skipped)
 
 
 def rows_of(vectors):
@@ -106,7 +113,7 @@ def shard_bytes(vectors):
 def test_every_image_gets_its_own_row_at_its_place_in_name_order(pictures, inline, script):
     folder = scan(pictures())
     spec = resolve_images(script, {}, SMALL)
-    vectors, skipped = describe_images(inline(), folder, spec, "queries", "cpu", batch_size=4, shard_size=6)
+    vectors, skipped = describe(inline(), folder, spec, "queries", "cpu", batch_size=4, shard_size=6)
     found = rows_of(vectors)
     assert sorted(found) == list(range(23)) and len(vectors) == 23 and skipped == ()
     network = Means()
@@ -119,7 +126,7 @@ def test_every_image_gets_its_own_row_at_its_place_in_name_order(pictures, inlin
 def test_images_of_one_resulting_shape_stand_together_and_else_in_name_order():
     sizes = np.array([SIZES[number % 5] for number in range(10)])
     spec = resolve_images("picture_descriptors:ChannelMeans", {}, SMALL)
-    order, prepared_bytes = shape_order(spec, sizes, {7: "broken"})
+    order, prepared_bytes = shape_order(spec, Headers(sizes, {7: "broken"}))
     # 32 x 32; 32 x 48 of two sizes; 48 x 32
     assert order.tolist() == [2, 0, 3, 4, 5, 8, 9, 1, 6]
     assert prepared_bytes == 3 * 32 * (32 + 6 * 48 + 2 * 48)
@@ -129,7 +136,7 @@ def test_batches_are_full_and_of_one_shape_even_where_a_class_does_not_say_its_s
     folder = scan(pictures(20))
     spec = resolve_images("picture_descriptors:Quarters", {}, SMALL)
     sizes = np.array([SIZES[number % 5] for number in range(20)])
-    stage = DescribeImages(folder, spec, shape_order(spec, sizes, {})[0], "cpu", batch_size=3)
+    stage = DescribeImages(folder, spec, shape_order(spec, Headers(sizes, {}))[0], "cpu", batch_size=3)
     stage.compute(stage.load(Shard("describe-images", 0, 0, 20)))
     seen = stage._opened.seen
     assert Counter(shape[0] for shape in seen) == {3: 5, 1: 5}  # five shapes of four images
@@ -144,7 +151,7 @@ def network(tmp_path_factory):
     folder = scan(write_pictures(base / "pictures"))
     spec = resolve_images(f"sscd:{path}", {"backbone": "TV_RESNET18", "dims": 16}, SMALL)
     run = Run(str(base / "run"), str(base / "run" / "stages"), InlineExecutor(Silent()), Silent())
-    alone, _ = describe_images(run, folder, spec, "all", "cpu", batch_size=1)
+    alone, _ = describe(run, folder, spec, "all", "cpu", batch_size=1)
     return folder, spec, rows_of(alone), run
 
 
@@ -152,7 +159,7 @@ def network(tmp_path_factory):
 @given(batch_size=st.integers(2, 9), shard_size=st.integers(1, 23))
 def test_a_network_gives_a_row_the_same_to_rounding_whatever_batch_it_is_in(network, batch_size, shard_size):
     folder, spec, expected, run = network
-    vectors, _ = describe_images(run, folder, spec, "all", "cpu", batch_size=batch_size, shard_size=shard_size)
+    vectors, _ = describe(run, folder, spec, "all", "cpu", batch_size=batch_size, shard_size=shard_size)
     found = rows_of(vectors)
     assert max(np.abs(expected[place] - found[place]).max() for place in expected) < 1e-6
 
@@ -163,7 +170,7 @@ def test_processes_with_and_without_devices_publish_the_same_bytes(on_devices, i
     folder, spec, device_vectors, _ = on_devices
     executor = RayExecutor(Silent(), 2, 0, False, False)
     actors = Run(str(tmp_path / "cpus"), str(tmp_path / "cpus" / "stages"), executor, Silent())
-    found = [describe_images(run, folder, spec, "all", "cpu", shard_size=2)[0] for run in (inline(), actors)]
+    found = [describe(run, folder, spec, "all", "cpu", shard_size=2)[0] for run in (inline(), actors)]
     executor.close()
     assert shard_bytes(found[0]) == shard_bytes(found[1]) == shard_bytes(device_vectors)
     assert found[0].digest == found[1].digest != device_vectors.digest  # a real device rounds otherwise
@@ -180,8 +187,8 @@ def test_eight_device_actors_each_publish_a_shard(on_devices):
 
 def test_headers_are_read_once_for_all_descriptors_of_a_folder(pictures, inline, script):
     folder, run = scan(pictures()), inline()
-    describe_images(run, folder, resolve_images(script, {}, SMALL), "all", "cpu")
-    describe_images(run, folder, resolve_images("thumbnail", {}, SMALL), "all", "cpu")
+    describe(run, folder, resolve_images(script, {}, SMALL), "all", "cpu")
+    describe(run, folder, resolve_images("thumbnail", {}, SMALL), "all", "cpu")
     computed = [(record.name, record.computed > 0) for record in run.records]
     assert [known for name, known in computed if name == "image-sizes"] == [True, False]
     assert [known for name, known in computed if name == "describe-images"] == [True, True]
@@ -193,7 +200,7 @@ def test_broken_headers_are_all_listed_before_anything_is_described(pictures, in
     (folder / "11.png").write_bytes(b"")
     run = inline()
     with pytest.raises(Problems) as raised:
-        describe_images(run, scan(folder), resolve_images("thumbnail", {}, SMALL), "all", "cpu")
+        describe(run, scan(folder), resolve_images("thumbnail", {}, SMALL), "all", "cpu")
     lines = raised.value.lines()
     assert [name in line for name, line in zip(("03.png", "11.png"), lines, strict=True)] == [True, True]
     assert [record.name for record in run.records] == ["image-sizes"]
@@ -204,7 +211,7 @@ def test_an_image_that_breaks_while_it_is_decoded_is_named(pictures, inline):
     data = (folder / "05.png").read_bytes()
     (folder / "05.png").write_bytes(data[: len(data) // 2])
     with pytest.raises(DataError, match=r"05\.png: can't be decoded"):
-        describe_images(inline(), scan(folder), resolve_images("thumbnail", {}, SMALL), "all", "cpu")
+        describe(inline(), scan(folder), resolve_images("thumbnail", {}, SMALL), "all", "cpu")
 
 
 def test_what_can_not_be_decoded_is_skipped_and_listed_if_asked_for(pictures, inline):
@@ -215,7 +222,7 @@ def test_what_can_not_be_decoded_is_skipped_and_listed_if_asked_for(pictures, in
     spec = resolve_images("thumbnail", {}, SMALL)
     for shard_size in (1, 7, None):
         run = inline(f"size{shard_size}")
-        vectors, skipped = describe_images(run, scan(folder), spec, "all", "cpu", shard_size=shard_size, skip=True)
+        vectors, skipped = describe(run, scan(folder), spec, "all", "cpu", shard_size=shard_size, skip=True)
         assert skipped == ("03.png", "05.png")
         found = rows_of(vectors)
         assert sorted(found) == [place for place in range(23) if place not in (3, 5)]
@@ -228,7 +235,7 @@ def test_a_folder_of_nothing_but_broken_images_is_an_error_even_with_skip(pictur
     for path in folder.iterdir():
         path.write_text("a note")
     with pytest.raises(DataError, match="none of its 2 images"):
-        describe_images(inline(), scan(folder), resolve_images("thumbnail", {}, SMALL), "all", "cpu", skip=True)
+        describe(inline(), scan(folder), resolve_images("thumbnail", {}, SMALL), "all", "cpu", skip=True)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +254,7 @@ def test_a_descriptor_that_breaks_its_word_is_said(pictures, inline, kind, shard
     Image.fromarray(np.zeros((60, 90, 3), np.uint8)).save(folder / "07.png")
     spec = resolve_images(f"picture_descriptors:{kind}", {}, SMALL)
     with pytest.raises(DataError, match=complaint):
-        describe_images(inline(), scan(folder), spec, "all", "cpu", shard_size=shard_size, skip=True)
+        describe(inline(), scan(folder), spec, "all", "cpu", shard_size=shard_size, skip=True)
 
 
 def test_a_rotation_by_exif_changes_plan_and_rows(tmp_path, inline):
@@ -258,8 +265,8 @@ def test_a_rotation_by_exif_changes_plan_and_rows(tmp_path, inline):
     Image.fromarray(picture(1, (90, 60))).save(folder / "a.jpg", exif=exif)
     Image.fromarray(picture(1, (60, 90))).save(folder / "b.jpg")
     spec = resolve_images("thumbnail", {}, SMALL)
-    plain, _ = describe_images(inline(), scan(folder), spec, "all", "cpu")
-    turned, _ = describe_images(inline(), scan(folder), spec, "all", "cpu", exif_rotate=True)
+    plain, _ = describe(inline(), scan(folder), spec, "all", "cpu")
+    turned, _ = describe(inline(), scan(folder), spec, "all", "cpu", exif_rotate=True)
     assert plain.digest != turned.digest
     assert np.abs(rows_of(plain)[0] - rows_of(turned)[0]).max() > 0.01
     np.testing.assert_array_equal(rows_of(plain)[1], rows_of(turned)[1])
@@ -268,8 +275,8 @@ def test_a_rotation_by_exif_changes_plan_and_rows(tmp_path, inline):
 def test_packed_bits_come_out_as_minus_one_and_one(pictures, inline):
     pytest.importorskip("pdqhash")
     folder = scan(pictures(3))
-    bits, _ = describe_images(inline(), folder, resolve_images("pdq", {}, SMALL), "all", "cpu")
-    floats, _ = describe_images(inline(), folder, resolve_images("pdq-float", {}, SMALL), "all", "cpu")
+    bits, _ = describe(inline(), folder, resolve_images("pdq", {}, SMALL), "all", "cpu")
+    floats, _ = describe(inline(), folder, resolve_images("pdq-float", {}, SMALL), "all", "cpu")
     for place, row in rows_of(floats).items():
         np.testing.assert_array_equal(rows_of(bits)[place], row)
 
@@ -277,7 +284,7 @@ def test_packed_bits_come_out_as_minus_one_and_one(pictures, inline):
 def test_half_precision_on_a_cpu_is_refused(pictures, inline, script):
     spec = resolve_images(script, {}, SMALL, "float16")
     with pytest.raises(ConfigError, match="--dtype float16: needs a GPU"):
-        describe_images(inline(), scan(pictures(2)), spec, "all", "cpu")
+        describe(inline(), scan(pictures(2)), spec, "all", "cpu")
 
 
 @pytest.mark.parametrize(
@@ -299,7 +306,7 @@ def test_the_shard_size_is_by_number_and_size_of_images_alone(count, bytes_each,
 def test_images_on_object_storage_give_the_same_rows(pictures, inline, s3):
     folder = pictures(5)
     spec = resolve_images("thumbnail", {}, SMALL)
-    here, _ = describe_images(inline(), scan(folder), spec, "all", "cpu")
-    there, _ = describe_images(inline(), scan(s3.upload(folder, f"{s3.bucket('shots')}/x")), spec, "all", "cpu")
+    here, _ = describe(inline(), scan(folder), spec, "all", "cpu")
+    there, _ = describe(inline(), scan(s3.upload(folder, f"{s3.bucket('shots')}/x")), spec, "all", "cpu")
     for place, row in rows_of(here).items():
         np.testing.assert_array_equal(rows_of(there)[place], row)

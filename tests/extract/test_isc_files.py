@@ -8,7 +8,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
-from raybench.extract.isc_files import descriptor_file, export_sets, submission_file
+from raybench.extract.isc_files import descriptor_file, isc_content, submission_file
 from raybench.extract.vector_set import VectorSet, read_set, vector_arrays
 from raybench.formats.names import Names
 from raybench.sources.named_vectors import NamedVectors
@@ -38,16 +38,16 @@ def test_what_is_exported_is_read_back(tmp_path, queries, shard_size):
     source, ordered = queries
     run = run_in(tmp_path)
     read = read_set(run, source, "queries", shard_size)
-    export_sets(
-        run,
-        {"results/queries.h5": descriptor_file(read, source.names), "other.h5": descriptor_file(read, source.names)},
-    )
+    files = [descriptor_file(name, read, source.names) for name in ("queries", "other")]
+    run.write("results/{name}.h5", isc_content, files)
     with h5py.File(tmp_path / "out" / "results" / "queries.h5") as file:
         assert (file["vectors"].dtype, file["image_names"].dtype.kind) == (np.float32, "S")
         assert np.array_equal(file["vectors"][()], ordered)
         assert file["image_names"][0] == b"Q00000"
-    assert (tmp_path / "out" / "other.h5").read_bytes() == (tmp_path / "out" / "results" / "queries.h5").read_bytes()
-    back = scan(tmp_path / "out" / "other.h5")
+    assert (tmp_path / "out" / "results" / "other.h5").read_bytes() == (
+        tmp_path / "out" / "results" / "queries.h5"
+    ).read_bytes()
+    back = scan(tmp_path / "out" / "results" / "other.h5")
     place, rows = back.rows.read(0, 30)
     assert back.names.digest == source.names.digest
     assert np.array_equal(rows[np.argsort(place)], ordered)
@@ -59,7 +59,7 @@ def test_a_submission_holds_queries_and_references(tmp_path, queries):
     read = read_set(run, source, "queries", 7)
     references = VectorSet("references", run.map(Skipping(), 8, 3), 8)
     names = Names.of([f"R{number}" for number in range(8)])
-    export_sets(run, {"submission.h5": submission_file(read, source.names, references, names)})
+    run.write("{name}.h5", isc_content, [submission_file("submission", read, source.names, references, names)])
     with h5py.File(tmp_path / "out" / "submission.h5") as file:
         assert sorted(file) == ["query", "query_ids", "reference", "reference_ids"]
         assert np.array_equal(file["query"][()], ordered)
@@ -88,7 +88,7 @@ def test_an_image_that_was_skipped_is_not_in_the_file(tmp_path):
     run = run_in(tmp_path)
     names = Names.of([f"R{number}" for number in range(8)])
     skipped = VectorSet("references", run.map(Skipping(), 8, 3), 8)
-    export_sets(run, {"references.h5": descriptor_file(skipped, names)})
+    run.write("{name}.h5", isc_content, [descriptor_file("references", skipped, names)])
     with h5py.File(tmp_path / "out" / "references.h5") as file:
         assert [name.decode() for name in file["image_names"][()]] == ["R1", "R2", "R4", "R5", "R7"]
         bits = np.unpackbits(np.array([[1], [2], [4], [5], [7]], np.uint8), axis=1)
@@ -102,7 +102,7 @@ def test_vectors_are_read_and_exported_on_object_storage(tmp_path, queries, s3):
     remote = scan(f"{bucket}/queries.npz")
     assert remote.digest == source.digest
     run = run_in(tmp_path, out=f"{bucket}/out")
-    export_sets(run, {"queries.h5": descriptor_file(read_set(run, remote, "queries", 4), remote.names)})
+    run.write("{name}.h5", isc_content, [descriptor_file("queries", read_set(run, remote, "queries", 4), remote.names)])
     back = scan(f"{bucket}/out/queries.h5")
     place, rows = back.rows.read(0, 30)
     assert np.array_equal(rows[np.argsort(place)], ordered)

@@ -22,7 +22,7 @@ from raybench.descriptors.sscd_network import Network
 from raybench.engine.progress import Silent
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Executor, Run
-from raybench.extract.images import describe_images
+from raybench.extract.images import Extraction, describe_folders
 from raybench.formats.images import Preprocess
 from raybench.sources.image_folders import ImageFolder
 from tests.perf.figures import Figure
@@ -98,7 +98,7 @@ def ours_seconds(
     place = folder / f"round-{next(rounds)}"
     run = Run(f"{place}/out", f"{place}/store", executor, Silent())
     started = time.monotonic()
-    vectors, _ = describe_images(run, images, spec, "all", "cpu", batch_size, shard_size)
+    vectors = describe_folders(run, {"all": images}, Extraction(spec, "cpu", batch_size, shard_size))["all"].vectors
     seconds = time.monotonic() - started
     rows = np.empty((len(images), DIMS), np.float32)
     for shard in vectors.mapped.shards:

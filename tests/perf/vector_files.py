@@ -18,7 +18,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
-from raybench.extract.isc_files import descriptor_file, export_sets
+from raybench.extract.isc_files import descriptor_file, isc_content
 from raybench.extract.vector_set import read_set
 from raybench.sources.named_vectors import NamedVectors
 from tests.perf.figures import Memory
@@ -95,7 +95,7 @@ def main(file: str, folder: str) -> None:
     run = Run(f"{folder}/out", f"{folder}/store", InlineExecutor(Silent()), Silent())
     read = read_set(run, source, "references")
     marks.append(time.perf_counter())
-    export_sets(run, {"references.h5": descriptor_file(read, source.names)})
+    run.write("{name}.h5", isc_content, [descriptor_file("references", read, source.names)])
     marks.append(time.perf_counter())
     print(*np.diff(marks), peaks[0])
 

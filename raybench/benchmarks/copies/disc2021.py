@@ -1,47 +1,60 @@
 """DISC2021 copy detection: which references are the queries copies of, over all queries in one pool?
 
-Follows the SSCD evaluation (Pizzi et al. 2022) and the ISC 2021 metrics: descriptors by codec, ten nearest references a
-query (score: minus the squared distance) or the best pairs over all, score normalisation by training images, and µAP
-with wrong ones first among equal scores.
+Follows the SSCD evaluation (Pizzi et al. 2022) and the ISC 2021 metrics: descriptors by codec, ten nearest references
+per query (score: minus the squared distance) or the best pairs over all, score normalisation by training images, and
+µAP with wrong ones first among equal scores. Candidates are the pairs that a search proposes for scoring, predictions
+what a file in the ISC format holds, true pairs what the ground truth says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raybench import storage
 from raybench.benchmarks.copies import sets as image_sets
-from raybench.benchmarks.copies.disc_candidates import Candidates, find_candidates
-from raybench.benchmarks.copies.disc_inputs import DiscSets, find_sets, predictions_file, read_truth, true_pairs
-from raybench.benchmarks.copies.disc_tables import FRACTIONS, further_tables, main_table
-from raybench.benchmarks.copies.files import ReadPredictions, export_curves, export_predictions, variant_slug
-from raybench.benchmarks.copies.mistakes import SHEETS, Mistakes, draw_mistakes, gallery
-from raybench.benchmarks.copies.scores import Variant, score
+from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, read_truth, true_pairs
+from raybench.benchmarks.copies.figures import (
+    DISC_FRACTIONS,
+    HEADLINE,
+    Candidates,
+    Variant,
+    curve_file,
+    disc_table,
+    further_disc_tables,
+    score_candidates,
+)
+from raybench.benchmarks.copies.mistakes import draw_mistakes, gallery
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
-from raybench.benchmarks.picture import Picture
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
-from raybench.errors import ProblemList
+from raybench.engine.stages import Mapped
+from raybench.errors import ProblemList, Problems
+from raybench.extract.isc_files import isc_content, submission_file
+from raybench.extract.vector_set import VectorSet
 from raybench.formats import disc
-from raybench.formats.names import Names, common_names
+from raybench.formats.names import Names
+from raybench.formats.shardfile import Arrays
 from raybench.metrics.micro_ap import TruePairs
+from raybench.search.candidates import global_pairs, nearest_pairs
+from raybench.search.query_bias import query_biases
 from raybench.search.score_norm import ScoreNorm, parse_norms
+from raybench.search.tiles import Found, search_sets
+from raybench.search.vector_facts import leakage_notes, vector_facts
+from raybench.table import note_of
 
 K = 10
 DEFAULT_NORM = "1.0[0,2]"
-NO_VARIANT = Variant("None", "None", "predictions")
-SHOWN = 3  # names in a note
-NOTES = (
-    "uAP: step AP over all predictions in one pool, wrong ones first among equal scores; accuracy-at-1: share of true "
-    "pairs whose reference stands alone at the top of its query; recall-at-p90: highest recall at precision >= 0.9.",
-)
+WAYS_IN = ("descriptor", "features", "results")
+NO_NORM = "None"
+KINDS = ("knn", "global")  # of candidates
+FROM_FILE = Variant("None", NO_NORM, "predictions")
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,88 @@ class Options(CopyOptions):
     max_predictions: int = option(disc.MOST_PREDICTIONS, "lines that a predictions file may have", "protocol")
 
 
+def prepare(job: Job[Options]) -> Plan | ScoredPlan:
+    """Read and check every file that the job rests on; raises all problems together."""
+    image_sets.check_ways_in(job, WAYS_IN)
+    return _prepare_predictions(job, job.options.results) if job.options.results else _prepare_sets(job)
+
+
+def _prepare_predictions(job: Job[Options], results: str) -> ScoredPlan:
+    options, problems = job.options, ProblemList()
+    inside = storage.join(results, "predictions.csv")  # a folder is meant by its file, such as a run's own results/
+    uri = inside if not results.endswith(".csv") and storage.exists(inside) else results
+    truth = predictions = None
+    with problems.noting():
+        truth = read_truth(options.ground_truth, [options.data, options.features, uri.rpartition("/")[0]])
+    with problems.noting():
+        data = image_sets.read_text(uri, "predictions: query,reference,score lines")
+        predictions = disc.read_predictions(data, uri, options.max_predictions)
+    if truth is None or predictions is None:
+        raise Problems(problems.lines)
+    matched = disc.match_tables(truth.pairs, predictions)
+    pairs = TruePairs.of(matched.true_query, matched.true_reference)
+    file = PredictionsFile(uri, digest_of_bytes(data), len(predictions))
+    inputs = {"ground truth": truth.digest, "predictions": file.digest}
+    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, file)
+
+
+def _prepare_sets(job: Job[Options]) -> Plan:
+    options, problems = job.options, ProblemList()
+    descriptor = truth = pairs = None
+    norms: tuple[ScoreNorm, ...] = ()
+    with problems.noting():
+        image_sets.check_k(options.k)
+    with problems.noting():
+        descriptor = image_sets.descriptor_of(options)
+    with problems.noting():
+        truth = read_truth(options.ground_truth, [options.data, options.features])
+    found = find_sets(options.features, options.data, _given(options), job.verify_inputs, problems)
+    queries, references, training = found["queries"], found["references"], found["training"]
+    with problems.noting():
+        norms = parse_norms(options.score_norm or DEFAULT_NORM)
+    if truth is not None and queries is not None and references is not None:
+        pairs = true_pairs(truth.pairs, queries.names, references.names, problems)
+    codecs = image_sets.asked_codecs(options)
+    image_sets.check_codecs(codecs, queries, training, problems)
+    _check_norms(options, norms, training, problems)
+    if problems.lines or truth is None or queries is None or references is None or pairs is None:
+        raise Problems(problems.lines)
+    sets = DiscSets(queries, references, training, pairs)
+    inputs = {"ground truth": truth.digest, **image_sets.digests(sets.all, descriptor)}
+    notes = [*image_sets.preprocessing_notes(options), *sets.leakage_notes()]
+    if training is None:
+        norms = ()
+        notes.append("No training set: codecs and score normalisation that need one are left out.")
+    if job.limit is not None:
+        sets = sets.limited(job.limit, training=max((norm.last + 1 for norm in norms), default=0))
+        notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")
+    return Plan(job, inputs, sets, descriptor, codecs, norms, tuple(notes))
+
+
+def _given(options: Options) -> dict[str, str | None]:
+    return {"queries": options.queries, "references": options.references, "training": options.training}
+
+
+def _check_norms(
+    options: Options, norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList
+) -> None:
+    if training is not None:
+        for line in [norm.problem(len(training)) for norm in norms]:
+            if line is not None:
+                problems.add(f"--score-norm: {line}")
+    elif options.score_norm and norms:
+        problems.add("--score-norm: needs a training set; give --training, or vectors of one, or --score-norm none")
+
+
+@dataclass(frozen=True)
+class PredictionsFile:
+    """A file in the ISC format: its URI, the digest of its content, and how many predictions it holds."""
+
+    name: str
+    digest: str
+    count: int
+
+
 @dataclass(frozen=True)
 class ScoredPlan:
     """A job that begins with finished predictions."""
@@ -84,25 +179,30 @@ class ScoredPlan:
     truth: TruePairs
     queries: Names
     references: Names
-    uri: str
-    predictions: int
+    file: PredictionsFile
 
     @property
     def summary(self) -> str:
-        return f"{self.predictions:,} predictions, {len(self.truth):,} true pairs"
+        return f"{self.file.count:,} predictions, {len(self.truth):,} true pairs"
 
     def execute(self, run: Run) -> Outcome:
         """From predictions to the tables."""
-        most = self.job.options.max_predictions
-        stage = ReadPredictions(self.uri, self.inputs["predictions"], most, self.queries, self.references)
-        pairs = {NO_VARIANT: run.map(stage, 1, 1)}
-        scored = score(run, pairs, self.truth, len(self.queries), self.job.seed)
-        facts: dict[str, Any] = {"queries": len(self.queries), "references": len(self.references)}
-        facts |= {"k": None, "variants": set(), "candidates": NO_VARIANT.candidates}
-        metadata = self.job.options.metadata
-        main = main_table(scored, [NO_VARIANT], metadata, NOTES)
-        export_curves(run, scored)
-        return Outcome(main, further_tables(scored, [NO_VARIANT]), facts=facts)
+        read = run.each(read_predictions, [self.file], self.queries, self.references, version=1)
+        candidates = [Candidates(FROM_FILE, read)]
+        scores = run.each(score_candidates, candidates, self.truth, len(self.queries), self.job.seed, version=1)
+        scored = {FROM_FILE: run.read(scores, 0)}
+        run.write("curves/{name}.parquet", curve_file, candidates, scores)
+        return Outcome(
+            disc_table(scored, [FROM_FILE], self.job.options.metadata, [note_of(HEADLINE)]),
+            further_disc_tables(scored, [FROM_FILE]),
+            facts={
+                "queries": len(self.queries),
+                "references": len(self.references),
+                "k": None,
+                "candidates": FROM_FILE.candidates,
+                "variants": set(),
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -113,158 +213,121 @@ class Plan:
     inputs: dict[str, str]
     sets: DiscSets
     descriptor: ImageSpec | None
-    k: int
     codecs: tuple[str, ...]  # none: the published list, once dimension and lengths are known
     norms: tuple[ScoreNorm, ...]
     notes: tuple[str, ...]
 
     @property
     def summary(self) -> str:
-        counts = ", ".join(f"{len(images):,} {images.what}" for images in self.sets.all)
+        counts = ", ".join(f"{len(images):,} {images.role}" for images in self.sets.all)
         return f"{counts}, {len(self.sets.truth):,} true pairs"
 
     def execute(self, run: Run) -> Outcome:
         """From images or vectors to the tables, in one line of steps."""
-        described = image_sets.described(run, self.job, self.descriptor, self.sets.all)
-        skipped = [
-            f"{images.what}: {images.names[place]}: can't be read"
-            for images in self.sets.all
-            for place in described[images.what].skipped.tolist()
-        ]
-        truth = self._readable_truth(*(described[role].skipped for role in ("queries", "references")))
-        vectors = {role: found.vectors for role, found in described.items()}
-        candidates = find_candidates(run, self.job, vectors, self.k, self.codecs, self.norms)
-        scored = score(run, candidates.pairs, truth, len(self.sets.queries), self.job.seed)
-        kind = "global" if self.job.options.global_candidates else "knn"
-        chosen = [variant for variant in candidates.order if variant.candidates == kind]
-        failed = [f"FAILED: {reason}." for reason in candidates.failed.values()]
-        notes = (*NOTES, *self.notes, *candidates.notes, *self._skip_notes(len(skipped), truth), *failed)
-        _, pictures = self._draw(run, candidates, chosen, truth)
-        export_curves(run, scored)
-        self._export_predictions(run, candidates, chosen)
-        image_sets.exported(run, self.job, self.sets.all, vectors)
+        job, options, sets = self.job, self.job.options, self.sets
+        how = image_sets.extraction(run, job, self.descriptor)
+        described = image_sets.describe(run, sets.all, how, job.shard_size)
+        vectors = {role: one.vectors for role, one in described.items()}
+        facts = {role: vector_facts(run, one) for role, one in vectors.items()}
+        codecs = self.codecs or image_sets.published_codecs(facts)
+
+        by_codec, failed = image_sets.project(run, codecs, vectors, vectors.get("training"), job.seed)
+        found = {
+            one.variant: one
+            for codec, projected in by_codec.items()
+            for one in find_candidates(run, codec, projected, self.norms, options.k, job.shard_size)
+        }
+        norms = (NO_NORM, *map(str, self.norms))
+        order = [Variant(codec, norm, kind) for norm in norms for codec in codecs for kind in KINDS]
+        candidates = [found[variant] for variant in order if variant in found]
+        truth = sets.readable_truth(described)
+        scores = run.each(score_candidates, candidates, truth, len(sets.queries), job.seed, version=1)
+        scored = dict(zip([one.variant for one in candidates], run.read_each(scores), strict=True))
+
+        kind = KINDS[options.global_candidates]
+        chosen = [variant for variant in order if variant.candidates == kind]
+        shown = [one for one in candidates if one.variant.candidates == kind]
+        skipped = image_sets.skipped_images(sets.all, described)
+        lost = _skip_notes(len(skipped), len(sets.truth) - len(truth))
+        notes = (note_of(HEADLINE), *self.notes, *leakage_notes(run, facts), *lost, *failed)
+        main = disc_table(scored, chosen, options.metadata, notes)
+
+        run.write("curves/{name}.parquet", curve_file, candidates, scores)
+        self._write_predictions(run, shown)
+        if options.export_descriptors:
+            self._write_descriptors(run, vectors)
+        pictures = draw_mistakes(run, shown[:1], truth, sets.queries, sets.references)
         return Outcome(
-            main_table(scored, chosen, self.job.options.metadata, notes),
-            further_tables(scored, candidates.order),
-            tuple(skipped),
+            main,
+            further_disc_tables(scored, order),
+            skipped,
             {
-                "queries": len(self.sets.queries),
-                "references": len(self.sets.references),
-                "k": self.k,
+                "queries": len(sets.queries),
+                "references": len(sets.references),
+                "k": options.k,
                 "candidates": kind,
-                "variants": {(variant.codec, variant.score_norm) for variant in chosen},
+                "variants": {(one.codec, one.score_norm) for one in chosen},
             },
             tuple(pictures),
         )
 
-    def _draw(
-        self, run: Run, candidates: Candidates, chosen: list[Variant], truth: TruePairs
-    ) -> tuple[list[str], list[Picture]]:
-        """The worst mistakes of the table's first row, where there are pictures."""
-        there = [variant for variant in chosen if variant in candidates.pairs]
-        if not there or not self.sets.queries.has_pictures:
-            return [], []
-        stage = Mistakes(candidates.pairs[there[0]], truth, self.sets.queries, self.sets.references)
-        return draw_mistakes(run, stage, list(SHEETS))
-
-    def _readable_truth(self, *skipped: NDArray[np.int64]) -> TruePairs:
-        truth = self.sets.truth
-        lost = np.isin(truth.query, skipped[0]) | np.isin(truth.reference, skipped[1])
-        return TruePairs.of(truth.query[~lost], truth.reference[~lost])
-
-    def _skip_notes(self, skipped: int, truth: TruePairs) -> Iterable[str]:
-        if skipped:
-            lost = len(self.sets.truth) - len(truth)
-            yield f"SKIPPED: {skipped:,} images could not be read; {lost:,} true pairs are left out with them."
-
-    def _export_predictions(self, run: Run, candidates: Candidates, chosen: list[Variant]) -> list[str]:
+    def _write_predictions(self, run: Run, shown: list[Candidates]) -> None:
         """Each row of the main table as predictions.csv in a folder of its own, the first also by the plain name."""
-        there = [variant for variant in chosen if variant in candidates.pairs]
-        if not there:
-            return []
-        files = {"results/predictions.csv": candidates.pairs[there[0]]}
-        files |= {f"results/{variant_slug(one)}/predictions.csv": candidates.pairs[one] for one in there}
-        return export_predictions(run, files, self.sets.queries.names, self.sets.references.names)
+        names = self.sets.queries.names, self.sets.references.names
+        run.write("results/predictions.csv", predictions_file, shown[:1], *names)
+        run.write("results/{name}/predictions.csv", predictions_file, shown, *names)
+
+    def _write_descriptors(self, run: Run, vectors: Mapping[str, VectorSet]) -> None:
+        """A file for each set, and a submission of queries and references."""
+        image_sets.export_descriptors(run, self.sets.all, vectors)
+        queries, references = self.sets.queries.names, self.sets.references.names
+        submission = submission_file("submission", vectors["queries"], queries, vectors["references"], references)
+        run.write("results/{name}.h5", isc_content, [submission])
 
 
-def prepare(job: Job[Options]) -> Plan | ScoredPlan:
-    """Read and check every file that the job rests on; raises all problems together."""
-    image_sets.check_inputs(job, job.options.results)
-    return _prepare_predictions(job) if job.options.results else _prepare_sets(job)
+def read_predictions(file: PredictionsFile, queries: Names, references: Names) -> Arrays:
+    """The pairs of a file, by index in these names."""
+    table = disc.read_predictions(storage.read(file.name), file.name, most=None)
+    query, reference = queries.indices(table.query), references.indices(table.reference)
+    return {"query": query, "reference": reference, "score": table.score}
 
 
-def _prepare_predictions(job: Job[Options]) -> ScoredPlan:
-    assert job.options.results is not None
-    uri = predictions_file(job.options.results)
-    problems = ProblemList()
-    truth, predictions = None, None
-    with problems.noting():
-        truth, digest = read_truth(job)
-    with problems.noting():
-        data = image_sets.read_text(uri, "predictions: query,reference,score lines")
-        predictions = disc.read_predictions(data, uri, job.options.max_predictions)
-    problems.check()
-    assert truth is not None and predictions is not None
-    matched = disc.match_tables(truth, predictions)
-    pairs = TruePairs.of(matched.true_query, matched.true_reference)
-    inputs = {"ground truth": digest, "predictions": digest_of_bytes(data)}
-    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, uri, len(predictions))
+def find_candidates(
+    run: Run,
+    codec: str,
+    sets: Mapping[str, VectorSet],
+    norms: tuple[ScoreNorm, ...],
+    k: int,
+    shard_size: int | None,
+) -> Iterator[Candidates]:
+    """One search serves both kinds of candidates, and one by inner product serves every normalisation."""
+    how: dict[str, Any] = {"device": "gpu" if run.gpus else "cpu", "shard_size": shard_size}
+    queries, references = sets["queries"], sets["references"]
+    nearest = search_sets(run, queries, references, k, "L2", **how, global_candidates=True)
+    yield from _both_kinds(run, codec, NO_NORM, nearest, None)
+    if norms:
+        biases = query_biases(run, queries, sets["training"], norms, **how)
+        nearest = search_sets(run, queries, references, k, "ip", **how, global_candidates=True)
+        for norm, bias in zip(norms, biases, strict=True):
+            yield from _both_kinds(run, codec, str(norm), nearest, bias)
 
 
-def _prepare_sets(job: Job[Options]) -> Plan:
-    problems = ProblemList()
-    descriptor, truth, digest = None, None, ""
-    norms: tuple[ScoreNorm, ...] = ()
-    k = job.options.k
-    with problems.noting():
-        image_sets.check_k(k)
-    with problems.noting():
-        descriptor = image_sets.descriptor_of(job)
-    with problems.noting():
-        truth, digest = read_truth(job)
-    found = find_sets(job, problems)
-    queries, references, training = (found.get(role) for role in ("queries", "references", "training"))
-    with problems.noting():
-        norms = parse_norms(job.options.score_norm or DEFAULT_NORM)
-    pairs = None
-    if truth is not None and queries is not None and references is not None:
-        pairs = true_pairs(truth, queries.names, references.names, problems)
-    codecs = image_sets.asked_codecs(job)
-    image_sets.check_codecs(codecs, image_sets.known_dimension(queries), training, problems)
-    _check_norms(job, norms, training, problems)
-    problems.check()
-    assert queries is not None and references is not None and pairs is not None
-    sets = DiscSets(queries, references, training, pairs)
-    notes = [*image_sets.preprocessing_notes(job), *_leakage_notes(sets)]
-    if training is None:
-        norms = ()
-        notes.append("No training set: codecs and score normalisation that need one are left out.")
-    if job.limit is not None:
-        sets = sets.limited(job.limit, training=max((norm.last + 1 for norm in norms), default=0))
-        notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")
-    inputs = {"ground truth": digest, **image_sets.digests(sets.all, descriptor)}
-    return Plan(job, inputs, sets, descriptor, k, codecs, norms, tuple(notes))
+def _both_kinds(run: Run, codec: str, norm: str, found: Found, bias: Mapped | None) -> Iterator[Candidates]:
+    yield Candidates(Variant(codec, norm, "knn"), nearest_pairs(run, found, bias))
+    yield Candidates(Variant(codec, norm, "global"), global_pairs(run, found, bias))
 
 
-def _check_norms(
-    job: Job[Options], norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList
-) -> None:
-    if training is not None:
-        for line in [norm.problem(len(training)) for norm in norms]:
-            if line is not None:
-                problems.add(f"--score-norm: {line}")
-    elif job.options.score_norm and norms:
-        problems.add("--score-norm: needs a training set; give --training, or vectors of one, or --score-norm none")
+def _skip_notes(images: int, pairs: int) -> Iterable[str]:
+    if images:
+        yield f"SKIPPED: {images:,} images could not be read; {pairs:,} true pairs are left out with them."
 
 
-def _leakage_notes(sets: DiscSets) -> Iterable[str]:
-    """Names of training images that are also among queries or references."""
-    for images in (sets.queries, sets.references) if sets.training else ():
-        assert sets.training is not None
-        shared = common_names(sets.training.names, images.names)
-        if shared:
-            shown = ", ".join(shared[:SHOWN]) + (" …" if len(shared) > SHOWN else "")
-            yield f"LEAKAGE: {len(shared):,} names stand in training and in {images.what} ({shown})."
+def predictions_file(candidates: Candidates, queries: Names, references: Names) -> bytes:
+    """Candidates in the ISC format, by query, then falling score."""
+    found = candidates.read()
+    order = np.lexsort((found.reference, -found.score, found.query))
+    names = queries.take(found.query[order]), references.take(found.reference[order])
+    return disc.write_predictions(*names, found.score[order])
 
 
 BENCHMARK = Benchmark(
@@ -273,7 +336,7 @@ BENCHMARK = Benchmark(
     needs="--data (DISC root) and --descriptor, or --features (vectors), or --results predictions.csv",
     options=Options,
     prepare=prepare,
-    fractions=FRACTIONS,
+    fractions=DISC_FRACTIONS,
     can_skip=True,
     main_table="disc_metrics",
     gallery=gallery,

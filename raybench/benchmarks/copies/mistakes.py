@@ -1,178 +1,183 @@
 """The worst mistakes of copy detection as pictures: what was matched wrongly, and what was not found.
 
-Two sheets in `pictures/`, of which the report shows a copy. There are none where a run began with vectors.
+Sheets in `pictures/`, of which the report shows a copy: each row a case, each picture with words below it. There are
+none where a run began with vectors.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
 
 from raybench import storage
-from raybench.benchmarks.copies.match_sheets import Panel, match_sheet
-from raybench.benchmarks.copies.scores import candidates_in
-from raybench.benchmarks.copies.sets import ImageSet
+from raybench.benchmarks.copies.figures import Candidates, CodecResults, relevant_results
+from raybench.benchmarks.copies.sets import ImageSet, Pictures
 from raybench.benchmarks.picture import Picture
-from raybench.digests import digest_of
 from raybench.engine.run import Run
-from raybench.engine.shards import Shard
-from raybench.engine.stages import FILE_BYTES, Mapped
 from raybench.errors import DataError
 from raybench.formats.images import decode_image
-from raybench.formats.shardfile import Arrays
-from raybench.metrics.micro_ap import Predictions, TruePairs
-from raybench.metrics.partials import NO_REFERENCE, TopK
+from raybench.metrics.micro_ap import TruePairs
+from raybench.metrics.partials import NO_REFERENCE
 from raybench.table import Table
 
 CASES = 8
+FALSE_ALARMS, MISSED = "pictures/false_alarms.jpg", "pictures/missed.jpg"
 SHEETS = {
-    "pictures/false_alarms.jpg": ("False alarms", "wrong matches with the best scores, the worst mistake first"),
-    "pictures/missed.jpg": ("Missed", "true matches that were found last or not at all"),
+    FALSE_ALARMS: ("False alarms", "wrong matches with the best scores, the worst mistake first"),
+    MISSED: ("Missed", "true matches that were found last or not at all"),
 }
-Shown = tuple[str, ImageSet, int, bool | None]  # a role, and which picture of which set
+PICTURE, WORDS, GAP = (200, 150), 34, 12  # px
+PER_LINE = 2  # cases beside each other
+GREEN, RED, GREY = (26, 127, 55), (207, 34, 46), (87, 96, 106)
 
 
 @dataclass(frozen=True)
-class Mistakes:
-    """The stage that draws the two sheets, from candidate pairs with scores."""
+class Panel:
+    """One picture of a case: what it is, its name, and whether it is right (None: neither)."""
 
-    pairs: Mapped
-    truth: TruePairs
-    queries: ImageSet
-    references: ImageSet
-
-    name = "mistakes"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        sets = (self.queries.digest, self.references.digest)
-        return digest_of(self.name, self.version, self.pairs.digest, self.truth.query, self.truth.reference, *sets)
-
-    def load(self, shard: Shard) -> list[list[Shown]]:
-        found = candidates_in(self.pairs)
-        return self._false_alarms(found) if shard.index == 0 else self._missed(found)
-
-    def compute(self, payload: list[list[Shown]]) -> Arrays:
-        return sheet_of(payload)
-
-    def keys(self, shard: Shard) -> str:
-        return list(SHEETS)[shard.index]
-
-    def _false_alarms(self, found: Predictions) -> list[list[Shown]]:
-        wrong = np.flatnonzero(self.truth.places(found.query, found.reference) < 0)
-        worst = wrong[np.lexsort((found.reference[wrong], found.query[wrong], -found.score[wrong]))][:CASES]
-        cases: list[list[Shown]] = []
-        for at in worst.tolist():
-            query, reference = int(found.query[at]), int(found.reference[at])
-            role = f"wrong, score {found.score[at]:.4g}"
-            cases.append([("query", self.queries, query, None), (role, self.references, reference, False)])
-            cases[-1] += [("true", self.references, place, True) for place in self._true(query)[:1]]
-        return cases
-
-    def _missed(self, found: Predictions) -> list[list[Shown]]:
-        """True pairs by the number of the query's candidates before them, those that are none of them first."""
-        places = self.truth.places(found.query, found.reference)
-        score = np.full(len(self.truth), -np.inf)
-        score[places[places >= 0]] = found.score[places >= 0]
-        order = np.lexsort((found.reference, -found.score, found.query))
-        query, reference, scores = found.query[order], found.reference[order], found.score[order]
-        cases: list[list[Shown]] = []
-        for pair in np.argsort(score, kind="stable")[:CASES].tolist():
-            own, true = int(self.truth.query[pair]), int(self.truth.reference[pair])
-            start, stop = np.searchsorted(query, [own, own + 1])
-            before = int((scores[start:stop] > score[pair]).sum())
-            role = f"true, after {before} others" if np.isfinite(score[pair]) else "true, not among the candidates"
-            cases.append([("query", self.queries, own, None), (role, self.references, true, True)])
-            if stop > start and int(reference[start]) != true:
-                cases[-1].append((f"first, score {scores[start]:.4g}", self.references, int(reference[start]), False))
-        return cases
-
-    def _true(self, query: int) -> list[int]:
-        found: list[int] = self.truth.reference[self.truth.query == query].tolist()
-        return found
+    label: str
+    name: str
+    image: NDArray[np.uint8] | None
+    right: bool | None = None
 
 
 @dataclass(frozen=True)
-class MissedOriginals:
-    """The stage that draws the copies of one block whose originals stand furthest down among the nearest."""
+class Database:
+    """What Copydays searches, one behind the other: originals by their index among all images, then distractors."""
 
-    nearest: Mapped
-    truth: TruePairs
-    block: tuple[int, ...]
-    images: ImageSet
-    database: tuple[tuple[ImageSet, tuple[int, ...]], ...]  # sets, with the places of theirs that are in it
+    images: Pictures
+    originals: NDArray[np.int64]
+    distractors: Pictures | None
 
-    name = "missed-originals"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        truth = (self.truth.query, self.truth.reference, self.block)
-        return digest_of(self.name, self.version, self.nearest.digest, *truth, self.images.digest)
-
-    def load(self, shard: Shard) -> list[list[Shown]]:
-        top = TopK.from_arrays(self.nearest.read(0))
-        rows = np.flatnonzero(np.isin(top.query, self.block))
-        flat = self.truth.places(np.repeat(top.query[rows], top.reference.shape[1]), top.reference[rows].reshape(-1))
-        hit = (flat >= 0).reshape(len(rows), -1)
-        rank = np.where(hit.any(axis=1), hit.argmax(axis=1), top.reference.shape[1])
-        cases: list[list[Shown]] = []
-        for at in np.argsort(-rank, kind="stable")[:CASES].tolist():
-            query, first = int(top.query[rows[at]]), int(top.reference[rows[at], 0])
-            true = int(self.truth.reference[self.truth.query == query][0])
-            role = f"original, rank {rank[at]}" if hit[at].any() else "original, not among the nearest"
-            cases.append([("copy", self.images, query, None), (role, *self._at(true), True)])
-            if first not in (true, NO_REFERENCE):
-                cases[-1].append(("nearest", *self._at(first), False))
-        return cases
-
-    def compute(self, payload: list[list[Shown]]) -> Arrays:
-        return sheet_of(payload)
-
-    def keys(self, shard: Shard) -> str:
-        return "copies whose originals were not found"
-
-    def _at(self, place: int) -> tuple[ImageSet, int]:
-        for images, places in self.database:
-            if place < len(places):
-                return images, places[place]
-            place -= len(places)
-        raise IndexError(place)
+    def panel(self, label: str, index: int, right: bool) -> Panel:
+        if self.distractors is None or index < len(self.originals):
+            return _panel(label, self.images, int(self.originals[index]), right)
+        return _panel(label, self.distractors, index - len(self.originals), right)
 
 
-def sheet_of(cases: Sequence[Sequence[Shown]]) -> Arrays:
-    """A sheet's bytes; a picture that is gone or broken by now leaves its frame empty."""
-    panels = [
-        [Panel(role, images.names[place], _image(images, place), right) for role, images, place, right in case]
-        for case in cases
-    ]
-    drawn = match_sheet(panels) if panels else b""
-    return {FILE_BYTES: np.frombuffer(drawn, np.uint8)}
+def draw_mistakes(
+    run: Run, candidates: Sequence[Candidates], truth: TruePairs, queries: ImageSet, references: ImageSet
+) -> list[Picture]:
+    """The worst mistakes among candidates of one variant, as files and for the report; none of vectors on disk."""
+    if not candidates or not isinstance(queries, Pictures) or not isinstance(references, Pictures):
+        return []
+    run.write(FALSE_ALARMS, false_alarms, candidates, truth, queries, references)
+    run.write(MISSED, missed_pairs, candidates, truth, queries, references)
+    return _pictures_in(run.out, (FALSE_ALARMS, MISSED))
 
 
-def _image(images: ImageSet, place: int) -> Any:
-    try:
-        return decode_image(images.picture(place), images.names[place])
-    except DataError:
-        return None
-
-
-def draw_mistakes(run: Run, stage: Mistakes | MissedOriginals, names: Sequence[str]) -> tuple[list[str], list[Picture]]:
-    """The sheets as files, and as pictures for the report."""
-    run.export(stage, names)
-    return list(names), pictures_in(run.out, names)
-
-
-def pictures_in(out: str, names: Sequence[str]) -> list[Picture]:
-    return [Picture(*SHEETS[name], data) for name in names if (data := storage.read(storage.join(out, name)))]
+def draw_missed(
+    run: Run, results: Sequence[CodecResults], truth: TruePairs, block: NDArray[np.int64], database: Database
+) -> list[Picture]:
+    """The copies of one block whose originals stand furthest down by one codec, as a file and for the report."""
+    if not results:
+        return []
+    run.write(MISSED, missed_originals, results, truth, block, database)
+    return _pictures_in(run.out, (MISSED,))
 
 
 def gallery(out: str, _: dict[str, Any], __: Sequence[Table]) -> list[Picture]:
     """The sheets of a finished run, if it drew any."""
-    return pictures_in(out, [name for name in SHEETS if storage.exists(storage.join(out, name))])
+    return _pictures_in(out, [name for name in SHEETS if storage.exists(storage.join(out, name))])
+
+
+def _pictures_in(out: str, names: Sequence[str]) -> list[Picture]:
+    return [Picture(*SHEETS[name], data) for name in names if (data := storage.read(storage.join(out, name)))]
+
+
+def false_alarms(candidates: Candidates, truth: TruePairs, queries: Pictures, references: Pictures) -> bytes:
+    """The wrong candidates with the best scores, each beside what is true of its query."""
+    found = candidates.read()
+    wrong = np.flatnonzero(truth.places(found.query, found.reference) < 0)
+    worst = wrong[np.lexsort((found.reference[wrong], found.query[wrong], -found.score[wrong]))][:CASES]
+    cases = []
+    for at in worst.tolist():
+        query, reference = int(found.query[at]), int(found.reference[at])
+        label = f"wrong, score {found.score[at]:.4g}"
+        true = truth.reference[truth.query == query].tolist()
+        cases.append([_panel("query", queries, query), _panel(label, references, reference, False)])
+        cases[-1] += [_panel("true", references, index, True) for index in true[:1]]
+    return match_sheet(cases)
+
+
+def missed_pairs(candidates: Candidates, truth: TruePairs, queries: Pictures, references: Pictures) -> bytes:
+    """True pairs by rising score, those that are no candidates first, with the number of candidates before them."""
+    found = candidates.read()
+    pair_of = truth.places(found.query, found.reference)
+    score = np.full(len(truth), -np.inf)
+    score[pair_of[pair_of >= 0]] = found.score[pair_of >= 0]
+    order = np.lexsort((found.reference, -found.score, found.query))
+    query, reference, scores = found.query[order], found.reference[order], found.score[order]
+    cases = []
+    for pair in np.argsort(score, kind="stable")[:CASES].tolist():
+        own, true = int(truth.query[pair]), int(truth.reference[pair])
+        start, stop = np.searchsorted(query, [own, own + 1])
+        before = int((scores[start:stop] > score[pair]).sum())
+        label = f"true, after {before} others" if np.isfinite(score[pair]) else "true, not among the candidates"
+        cases.append([_panel("query", queries, own), _panel(label, references, true, True)])
+        if stop > start and int(reference[start]) != true:
+            first = f"first, score {scores[start]:.4g}"
+            cases[-1].append(_panel(first, references, int(reference[start]), False))
+    return match_sheet(cases)
+
+
+def missed_originals(results: CodecResults, truth: TruePairs, block: NDArray[np.int64], database: Database) -> bytes:
+    """The copies of one block by the rank of their first original, those furthest down first."""
+    top = results.read()
+    rows = np.flatnonzero(np.isin(top.query, block))
+    hit = relevant_results(truth, top.query[rows], top.reference[rows])
+    rank = np.where(hit.any(axis=1), hit.argmax(axis=1), top.reference.shape[1])
+    cases = []
+    for at in np.argsort(-rank, kind="stable")[:CASES].tolist():
+        query, first = int(top.query[rows[at]]), int(top.reference[rows[at], 0])
+        true = int(truth.reference[truth.query == query][0])
+        label = f"original, rank {rank[at]}" if hit[at].any() else "original, not among the nearest"
+        cases.append([_panel("copy", database.images, query), database.panel(label, true, True)])
+        if first not in (true, NO_REFERENCE):
+            cases[-1].append(database.panel("nearest", first, False))
+    return match_sheet(cases)
+
+
+def _panel(label: str, images: Pictures, index: int, right: bool | None = None) -> Panel:
+    """An image of a set; one that is gone or broken by now leaves its frame empty."""
+    name = images.names[index]
+    try:
+        return Panel(label, name, decode_image(images.source.read(index), name), right)
+    except DataError:
+        return Panel(label, name, None, right)
+
+
+def match_sheet(cases: Sequence[Sequence[Panel]]) -> bytes:
+    """A JPEG with all cases; nothing if there are none."""
+    if not cases:
+        return b""
+    across = max(len(case) for case in cases)
+    width, height = across * (PICTURE[0] + GAP) + GAP, PICTURE[1] + WORDS + 2 * GAP
+    lines = -(-len(cases) // PER_LINE)
+    sheet = Image.new("RGB", (width * min(PER_LINE, len(cases)), height * lines), "white")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=13)
+    for number, case in enumerate(cases):
+        left, top = width * (number % PER_LINE), height * (number // PER_LINE)
+        for column, panel in enumerate(case):
+            _draw(sheet, draw, font, panel, (left + GAP + column * (PICTURE[0] + GAP), top + GAP))
+    written = io.BytesIO()
+    sheet.save(written, "JPEG", quality=85)
+    return written.getvalue()
+
+
+def _draw(sheet: Image.Image, draw: ImageDraw.ImageDraw, font: object, panel: Panel, at: tuple[int, int]) -> None:
+    colour = GREY if panel.right is None else GREEN if panel.right else RED
+    box = (at[0] - 2, at[1] - 2, at[0] + PICTURE[0] + 1, at[1] + PICTURE[1] + 1)
+    draw.rectangle(box, outline=colour, width=2)
+    if panel.image is not None:
+        picture = Image.fromarray(panel.image)
+        picture.thumbnail(PICTURE)
+        sheet.paste(picture, (at[0] + (PICTURE[0] - picture.width) // 2, at[1] + (PICTURE[1] - picture.height) // 2))
+    draw.text((at[0], at[1] + PICTURE[1] + 3), panel.label, fill=colour, font=font)  # type: ignore[arg-type]
+    draw.text((at[0], at[1] + PICTURE[1] + 18), panel.name, fill="black", font=font)  # type: ignore[arg-type]

@@ -1,12 +1,13 @@
 """Sets of images that copy detection compares: pictures in a folder, or vectors of theirs on disk; and how each becomes
-a set of vectors. What the sets are to each other, and what is true of them, the benchmarks say.
+a set of vectors. An image's index is the position of its name in the set's name order. What the sets are to each other,
+and what is true of them, the benchmarks say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +18,15 @@ from raybench.benchmarks.options import asked, option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
-from raybench.errors import ConfigError, DataError, InputError, ProblemList, Problems
-from raybench.extract.images import ImageSizes, Sizes, describe_images, read_sizes
-from raybench.extract.isc_files import descriptor_file, export_sets, submission_file
+from raybench.errors import ConfigError, DataError, InputError, ProblemList
+from raybench.extract.images import Described, Extraction, describe_folders
+from raybench.extract.isc_files import descriptor_file, isc_content
 from raybench.extract.vector_set import VectorSet, read_set, take_rows
 from raybench.formats.images import Preprocess
-from raybench.formats.names import NORMALISERS, Names, name_order, strings
-from raybench.search.codecs import codec_problems, trains
-from raybench.sources.image_folders import ImageFolder, double_stems, list_images
+from raybench.formats.names import NORMALISERS, Names, Strings, name_order, strings
+from raybench.search.codecs import FailedCodec, codec_problems, default_codecs, project_sets, trains
+from raybench.search.vector_facts import VectorFacts, are_normalised
+from raybench.sources.image_folders import ImageFolder, double_stems
 from raybench.sources.named_vectors import NamedVectors, note_dimensions
 
 
@@ -64,90 +66,65 @@ class CopyOptions(DescribedOptions):
 OF_WEIGHTS = ("backbone", "dims", "pool_param")
 OF_PICTURES = ("queries", "references", "training", "distractors", "exif_rotate", "dtype")
 OF_SEARCH = ("codecs", "score_norm", "k", "global_candidates", "export_descriptors")
-IDLE = {"--features": OF_PICTURES, "--results": OF_PICTURES + OF_SEARCH}
+IDLE = {"features": OF_PICTURES, "results": OF_PICTURES + OF_SEARCH}
 
 
 @dataclass(frozen=True)
-class ImageSet:
-    """Images of one role with their names in order of place; `chosen` are the places that `--limit` leaves."""
+class Pictures:
+    """Images of one role in a folder, names and files in the same order."""
 
-    what: str
+    role: str
     names: Names
-    source: ImageFolder | NamedVectors
-    chosen: NDArray[np.int64] | None = None
+    source: ImageFolder
 
-    @property
-    def digest(self) -> str:
-        return self.source.digest
+    dimension: ClassVar[None] = None  # of their vectors, which are not computed yet
 
     def __len__(self) -> int:
         return len(self.names)
 
-    @property
-    def has_pictures(self) -> bool:
-        return isinstance(self.source, ImageFolder)
-
-    def picture(self, place: int) -> bytes:
-        """One image's file."""
-        assert isinstance(self.source, ImageFolder)
-        return self.source.read(place if self.chosen is None else int(self.chosen[place]))
-
-    def limited(self, places: NDArray[np.int64]) -> ImageSet:
+    def limited(self, index: NDArray[np.int64]) -> Pictures:
         """Only these images, in name order."""
-        return replace(self, names=Names(self.names.take(places)), chosen=places)
+        keys = [self.source.keys[number] for number in index.tolist()]
+        return Pictures(self.role, Names(self.names.take(index)), self.source.arranged(keys))
 
 
 @dataclass(frozen=True)
-class Vectors:
-    """A set's vectors, and the places of images that could not be read."""
+class StoredVectors:
+    """Images of one role by their vectors on disk; `chosen` are those in the files that `--limit` leaves."""
 
-    vectors: VectorSet
-    skipped: NDArray[np.int64]
+    role: str
+    names: Names
+    source: NamedVectors
+    chosen: NDArray[np.int64] | None = None
+
+    @property
+    def dimension(self) -> int:
+        return self.source.dimension
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def limited(self, index: NDArray[np.int64]) -> StoredVectors:
+        """Only these images, in name order."""
+        return replace(self, names=Names(self.names.take(index)), chosen=index)
 
 
-def check_inputs(job: Job[CopyOptions], results: str | None) -> None:
-    """One of the ways in, with what it needs and without what would do nothing there."""
-    ways = {"--descriptor": job.options.descriptor, "--features": job.options.features}
-    if hasattr(job.options, "results"):
-        ways["--results"] = results
-    given = [name for name, value in ways.items() if value]
+ImageSet = Pictures | StoredVectors
+
+
+def check_ways_in(job: Job[CopyOptions], ways: Sequence[str]) -> None:
+    """That one of the ways in (keys of options) is given, without anything that would do nothing there."""
+    given = [way for way in ways if getattr(job.options, way)]
     if len(given) != 1:
-        raise ConfigError(f"{job.benchmark}: give one of {', '.join(ways)}; got {', '.join(given) or 'none of them'}")
+        expected, found = (", ".join(f"--{way}" for way in some) for some in (ways, given))
+        raise ConfigError(f"{job.benchmark}: give one of {expected}; got {found or 'none of them'}")
     if job.options.descriptor is None and job.options.descriptor_args:
         raise ConfigError(f"{job.benchmark}: --descriptor-args goes with --descriptor")
-    names = asked(job.options, IDLE.get(given[0], ()))
-    if given[0] == "--results" and job.limit is not None:
-        names.append("--limit")
-    if names:
-        raise ConfigError(f"{job.benchmark}: {', '.join(names)}: would do nothing with {given[0]}; leave it out")
-
-
-def preprocessing(job: Job[CopyOptions]) -> Preprocess:
-    """The published preprocessing that the options ask for."""
-    options = job.options
-    mode = "long_edge" if options.resize_long_edge else "short_edge" if options.preserve_aspect_ratio else "square"
-    return Preprocess(options.size, mode)
-
-
-def preprocessing_notes(job: Job[CopyOptions]) -> tuple[str, ...]:
-    if job.options.resize_long_edge and not job.options.preserve_aspect_ratio:
-        return (
-            "resize_long_edge: the long edge is resized and the aspect kept, as the published text has it; "
-            "the published code ignores this flag unless the aspect is preserved.",
-        )
-    return ()
-
-
-def descriptor_of(job: Job[CopyOptions]) -> ImageSpec | None:
-    """The job's descriptor, checked; None where vectors or results are given."""
-    network = {key: value for key in OF_WEIGHTS if (value := getattr(job.options, key)) is not None}
-    if job.options.descriptor is None or not job.options.descriptor.startswith("sscd:"):
-        if network:
-            raise ConfigError(f"{', '.join(asked(job.options, OF_WEIGHTS))}: for --descriptor sscd:URI only")
-        if job.options.descriptor is None:
-            return None
-    arguments = {**job.options.descriptor_args, **network}
-    return resolve_images(job.options.descriptor, arguments, preprocessing(job), job.options.dtype)
+    idle = asked(job.options, IDLE.get(given[0], ()))
+    if given[0] == "results" and job.limit is not None:
+        idle.append("--limit")
+    if idle:
+        raise ConfigError(f"{job.benchmark}: {', '.join(idle)}: would do nothing with --{given[0]}; leave it out")
 
 
 def check_k(k: int) -> None:
@@ -156,35 +133,31 @@ def check_k(k: int) -> None:
         raise ConfigError(f"--k {k}: expected at least 1")
 
 
-def asked_codecs(job: Job[CopyOptions]) -> tuple[str, ...]:
-    """The codecs of `--codecs`, in its order; none if it was not given."""
-    given = [codec.strip() for codec in (job.options.codecs or "").split(";")]
-    return tuple(dict.fromkeys(codec for codec in given if codec))
+def descriptor_of(options: CopyOptions) -> ImageSpec | None:
+    """The descriptor that is asked for, checked; None where vectors or results are given."""
+    network = {key: value for key in OF_WEIGHTS if (value := getattr(options, key)) is not None}
+    if options.descriptor is None or not options.descriptor.startswith("sscd:"):
+        if network:
+            raise ConfigError(f"{', '.join(asked(options, OF_WEIGHTS))}: for --descriptor sscd:URI only")
+        if options.descriptor is None:
+            return None
+    mode = "long_edge" if options.resize_long_edge else "short_edge" if options.preserve_aspect_ratio else "square"
+    arguments = {**options.descriptor_args, **network}
+    return resolve_images(options.descriptor, arguments, Preprocess(options.size, mode), options.dtype)
 
 
-def check_codecs(
-    codecs: Iterable[str], dimension: int | None, training: ImageSet | None, problems: ProblemList
-) -> None:
-    """Note what is wrong with codecs, as far as it shows before any vector is computed."""
-    for codec in codecs:
-        found = codec_problems(codec, dimension, None if training is None else len(training))
-        if not found and training is None and trains(codec):
-            found = [f"codec {codec!r} needs a training set; give --training, or vectors of one"]
-        for line in found:
-            problems.add(f"--codecs: {line}")
+def preprocessing_notes(options: CopyOptions) -> Iterable[str]:
+    if options.resize_long_edge and not options.preserve_aspect_ratio:
+        yield (
+            "resize_long_edge: the long edge is resized and the aspect kept, as the published text has it; "
+            "the published code ignores this flag unless the aspect is preserved."
+        )
 
 
-def known_dimension(images: ImageSet | None) -> int | None:
-    """The vectors' dimension, where they are on disk."""
-    return images.source.dimension if images is not None and isinstance(images.source, NamedVectors) else None
-
-
-def pictures(
-    what: str, root: str, job: Job[CopyOptions], problems: ProblemList, named_by: str = "stem"
-) -> ImageSet | None:
+def pictures(role: str, root: str, by_content: bool, problems: ProblemList, named_by: str = "stem") -> Pictures | None:
     """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
     try:
-        folder = ImageFolder.scan(root, job.verify_inputs, recursive=True)
+        folder = ImageFolder.scan(root, by_content, recursive=True)
     except InputError as error:
         problems.add(error)
         return None
@@ -193,107 +166,116 @@ def pictures(
             problems.add(f"{root}: {line}; keep one")
     names = NORMALISERS[named_by](strings(folder.keys))
     order = name_order(names)[0]  # of stems, which is not that of files: `a` stands before `a-b`, `a.jpg` behind it
-    ordered = folder.arranged([folder.keys[place] for place in order.tolist()])
-    return ImageSet(what, Names(names.take(order)), ordered)
+    ordered = folder.arranged([folder.keys[number] for number in order.tolist()])
+    return Pictures(role, Names(names.take(order)), ordered)
 
 
 def vectors_on_disk(
-    what: str, uris: Sequence[str], problems: ProblemList, named_by: str = "stem", **more: Any
-) -> ImageSet | None:
+    role: str,
+    uris: Sequence[str],
+    problems: ProblemList,
+    named_by: str = "stem",
+    part: str = "",
+    names: Strings | None = None,
+) -> StoredVectors | None:
     """Vectors in these files; None if there are none, or if something is wrong with them, which is noted."""
-    source = NamedVectors.scan(uris, named_by, problems, **more) if uris else None
-    return None if source is None else ImageSet(what, source.names, source)
+    source = NamedVectors.scan(uris, named_by, problems, part, names) if uris else None
+    return None if source is None else StoredVectors(role, source.names, source)
 
 
-def note_other_dimensions(sets: Iterable[ImageSet | None], problems: ProblemList) -> None:
+def note_other_dimensions(sets: Iterable[StoredVectors | None], problems: ProblemList) -> None:
     """Note sets of vectors whose dimension is another than the first one's."""
-    sources = [images.source for images in sets if images is not None]
-    note_dimensions([source for source in sources if isinstance(source, NamedVectors)], problems)
+    note_dimensions([images.source for images in sets if images is not None], problems)
 
 
-def described(
-    run: Run, job: Job[CopyOptions], descriptor: ImageSpec | None, sets: Sequence[ImageSet]
-) -> dict[str, Vectors]:
-    """The sets' vectors, computed or read. Broken headers of any set's pictures are said together, before that."""
-    folders = {images.what: _folder(images, job) for images in sets}
-    rotate = job.options.exif_rotate
-    sizes = {what: read_sizes(run, ImageSizes(one, rotate)) for what, one in folders.items() if one is not None}
-    broken = [line for _, unreadable in sizes.values() for line in unreadable.values()]
-    if broken and not job.skip_bad_input:
-        raise Problems(broken)
-    return {
-        images.what: _described(run, job, descriptor, images, folders[images.what], sizes.get(images.what))
-        for images in sets
-    }
+def asked_codecs(options: CopyOptions) -> tuple[str, ...]:
+    """The codecs of `--codecs`, in its order; none if it was not given."""
+    given = [codec.strip() for codec in (options.codecs or "").split(";")]
+    return tuple(dict.fromkeys(codec for codec in given if codec))
 
 
-def _folder(images: ImageSet, job: Job[CopyOptions]) -> ImageFolder | None:
-    """The folder of just the set's pictures."""
-    if isinstance(images.source, NamedVectors):
-        return None
-    return images.source if images.chosen is None else _part(images.source, images.chosen, job)
+def check_codecs(
+    codecs: Iterable[str], images: ImageSet | None, training: ImageSet | None, problems: ProblemList
+) -> None:
+    """Note what is wrong with codecs for these images, as far as it shows before any vector is computed."""
+    dimension = None if images is None else images.dimension
+    for codec in codecs:
+        found = codec_problems(codec, dimension, None if training is None else len(training))
+        if not found and training is None and trains(codec):
+            found = [f"codec {codec!r} needs a training set; give --training, or vectors of one"]
+        for line in found:
+            problems.add(f"--codecs: {line}")
 
 
-def _described(
-    run: Run,
-    job: Job[CopyOptions],
-    descriptor: ImageSpec | None,
-    images: ImageSet,
-    folder: ImageFolder | None,
-    sizes: Sizes | None,
-) -> Vectors:
-    if isinstance(images.source, NamedVectors):
-        vectors = read_set(run, images.source, images.what, job.shard_size)
-        if images.chosen is not None:
-            vectors = take_rows(run, vectors, images.chosen, images.what)
-        return Vectors(vectors, np.zeros(0, np.int64))
-    assert descriptor is not None and folder is not None
-    device = device_for(job, run, descriptor.uses_gpu)
-    vectors, skipped = describe_images(
-        run,
-        folder,
-        descriptor,
-        images.what,
-        device,
-        batch_size=job.batch_size,
-        shard_size=job.shard_size,
-        skip=job.skip_bad_input,
-        exif_rotate=job.options.exif_rotate,
-        sizes=sizes,
-    )
-    place = {key: number for number, key in enumerate(folder.keys)}
-    return Vectors(vectors, np.array([place[key] for key in skipped], np.int64))
-
-
-def exported(run: Run, job: Job[CopyOptions], sets: Iterable[ImageSet], vectors: dict[str, VectorSet]) -> list[str]:
-    """The files that `--export-descriptors` asks for, written; those of single sets read back as `--features`."""
-    if not job.options.export_descriptors:
-        return []
-    named = {one.what: one.names for one in sets}
-    files = {f"results/{what}.h5": descriptor_file(vectors[what], names) for what, names in named.items()}
-    if "queries" in named:
-        files["results/submission.h5"] = submission_file(
-            vectors["queries"], named["queries"], vectors["references"], named["references"]
-        )
-    export_sets(run, files)
-    return list(files)
-
-
-def _part(folder: ImageFolder, places: NDArray[np.int64], job: Job[CopyOptions]) -> ImageFolder:
-    wanted = [folder.keys[place] for place in places.tolist()]
-    there = {entry.name: entry for entry in list_images(folder.root, recursive=True)}
-    return ImageFolder.of(folder.root, [there[key] for key in wanted], job.verify_inputs).arranged(wanted)
-
-
-def digests(sets: Iterable[ImageSet | None], descriptor: ImageSpec | None) -> dict[str, str]:
+def digests(sets: Iterable[ImageSet], descriptor: ImageSpec | None) -> dict[str, str]:
     """What the manifest says of the inputs."""
-    found = {images.what: images.digest for images in sets if images is not None}
+    found = {images.role: images.source.digest for images in sets}
     return found | ({"descriptor": descriptor.digest} if descriptor else {})
 
 
-def read_text(uri: str, what: str) -> bytes:
+def read_text(uri: str, expected: str) -> bytes:
     """A small file's content; that it is missing is the user's to mend."""
     try:
         return storage.read(uri)
     except FileNotFoundError:
-        raise DataError(f"{uri}: does not exist; expected {what}") from None
+        raise DataError(f"{uri}: does not exist; expected {expected}") from None
+
+
+def extraction(run: Run, job: Job[CopyOptions], descriptor: ImageSpec | None) -> Extraction | None:
+    """How the job's pictures become vectors in this run; None where it has none."""
+    if descriptor is None:
+        return None
+    device = device_for(job, run, descriptor.uses_gpu)
+    return Extraction(descriptor, device, job.batch_size, job.shard_size, job.skip_bad_input, job.options.exif_rotate)
+
+
+def describe(
+    run: Run, sets: Sequence[ImageSet], how: Extraction | None, shard_size: int | None
+) -> dict[str, Described]:
+    """The vectors of each set by its role: computed from pictures, or read in shards of so many rows."""
+    stored = {one.role: _read(run, one, shard_size) for one in sets if isinstance(one, StoredVectors)}
+    folders = {one.role: one.source for one in sets if isinstance(one, Pictures)}
+    return stored | (describe_folders(run, folders, how) if how else {})
+
+
+def _read(run: Run, images: StoredVectors, shard_size: int | None) -> Described:
+    vectors = read_set(run, images.source, images.role, shard_size)
+    if images.chosen is not None:
+        vectors = take_rows(run, vectors, images.chosen, images.role)
+    return Described(vectors, np.zeros(0, np.int64))
+
+
+def skipped_images(sets: Iterable[ImageSet], described: Mapping[str, Described]) -> tuple[str, ...]:
+    """A line for each image that could not be read."""
+    return tuple(
+        f"{images.role}: {images.names[index]}: can't be read"
+        for images in sets
+        for index in described[images.role].skipped.tolist()
+    )
+
+
+def published_codecs(facts: Mapping[str, VectorFacts]) -> tuple[str, ...]:
+    """The published list for these vectors, without what would need a training set where there is none."""
+    known = default_codecs(next(iter(facts.values())).dimension, are_normalised(list(facts.values())))
+    return tuple(codec for codec in known if "training" in facts or not trains(codec))
+
+
+def project(
+    run: Run, codecs: Iterable[str], vectors: Mapping[str, VectorSet], training: VectorSet | None, seed: int
+) -> tuple[dict[str, dict[str, VectorSet]], list[str]]:
+    """The vectors of each role by each codec; and a note for each codec that failed, while the others go on."""
+    found, failed = {}, []
+    for codec in codecs:
+        projected = project_sets(run, codec, training, list(vectors.values()), seed)
+        if isinstance(projected, FailedCodec):
+            run.say(f"warning: {projected.reason}; the other codecs go on")
+            failed.append(f"FAILED: {projected.reason}.")
+        else:
+            found[codec] = dict(zip(vectors, projected, strict=True))
+    return found, failed
+
+
+def export_descriptors(run: Run, sets: Iterable[ImageSet], vectors: Mapping[str, VectorSet]) -> None:
+    """A file for each set, which reads back as `--features`."""
+    files = [descriptor_file(one.role, vectors[one.role], one.names) for one in sets]
+    run.write("results/{name}.h5", isc_content, files)

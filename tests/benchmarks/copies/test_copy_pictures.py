@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raybench.benchmarks.copies.match_sheets import PICTURE, Panel, match_sheet
+from raybench.benchmarks.copies.mistakes import PICTURE, Panel, match_sheet
 from raybench.demo.copies import make_copies
 
 INLINE = ("--ray", "off", "--progress", "none", "--codecs", "Flat", "--descriptor", "thumbnail")

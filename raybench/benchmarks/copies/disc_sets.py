@@ -1,0 +1,150 @@
+"""What a DISC2021 job rests on: images or vectors of queries, references and training, and the true pairs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raybench import storage
+from raybench.benchmarks.copies.sets import (
+    ImageSet,
+    StoredVectors,
+    note_other_dimensions,
+    pictures,
+    read_text,
+    vectors_on_disk,
+)
+from raybench.digests import digest_of_bytes
+from raybench.errors import ConfigError, ProblemList
+from raybench.extract.images import Described
+from raybench.formats.disc import GroundTruth, read_ground_truth
+from raybench.formats.names import Names, common_names
+from raybench.metrics.micro_ap import TruePairs
+from raybench.sources.named_vectors import find_vectors
+from raybench.sources.sscd_features import SSCD_SUFFIX
+
+# The published layout first, then the competition's own.
+TRUTHS = ("val_groundtruth_matches.csv", "public_ground_truth.csv")
+FOLDERS = {
+    "queries": ("val_query", "queries"),
+    "references": ("val_ref", "references"),
+    "training": ("training", "train"),
+}
+STEMS = {"queries": ("queries",), "references": ("references", "refs"), "training": ("training", "train")}
+SHOWN = 3  # names in a note
+
+
+@dataclass(frozen=True)
+class TruthFile:
+    """The ground truth by name, and the digest of its file."""
+
+    pairs: GroundTruth
+    digest: str
+
+
+@dataclass(frozen=True)
+class DiscSets:
+    """Images of three roles, and the true pairs by index in queries and references."""
+
+    queries: ImageSet
+    references: ImageSet
+    training: ImageSet | None
+    truth: TruePairs
+
+    @property
+    def all(self) -> tuple[ImageSet, ...]:
+        found = (self.queries, self.references, self.training)
+        return tuple(images for images in found if images is not None)
+
+    def limited(self, limit: int, training: int) -> DiscSets:
+        """The first queries, their true references and the first others, and of training at least so many."""
+        mine = self.truth.query < limit
+        query, reference = self.truth.query[mine], self.truth.reference[mine]
+        kept = np.union1d(reference, np.arange(min(limit, len(self.references))))
+        others = self.training
+        return replace(
+            self,
+            queries=self.queries.limited(np.arange(min(limit, len(self.queries)))),
+            references=self.references.limited(kept),
+            training=others and others.limited(np.arange(min(max(limit, training), len(others)))),
+            truth=TruePairs.of(query, np.searchsorted(kept, reference)),
+        )
+
+    def readable_truth(self, described: Mapping[str, Described]) -> TruePairs:
+        """The true pairs of which both images could be read."""
+        truth = self.truth
+        lost = np.isin(truth.query, described["queries"].skipped)
+        lost |= np.isin(truth.reference, described["references"].skipped)
+        return TruePairs.of(truth.query[~lost], truth.reference[~lost])
+
+    def leakage_notes(self) -> Iterable[str]:
+        """Names of training images that are also among queries or references."""
+        for images in (self.queries, self.references):
+            shared = common_names(self.training.names, images.names) if self.training is not None else []
+            if shared:
+                shown = ", ".join(shared[:SHOWN]) + (" …" if len(shared) > SHOWN else "")
+                yield f"LEAKAGE: {len(shared):,} names stand in training and in {images.role} ({shown})."
+
+
+def read_truth(given: str | None, beside: Sequence[str | None]) -> TruthFile:
+    """The ground truth in the file that is given, or in one of these folders."""
+    uri = given or _truth_in([folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)])
+    data = read_text(uri, "ground truth: query,reference lines")
+    return TruthFile(read_ground_truth(data, uri), digest_of_bytes(data))
+
+
+def _truth_in(folders: Sequence[str]) -> str:
+    for uri in (storage.join(folder, name) for folder in folders for name in TRUTHS):
+        if storage.exists(uri):
+            return uri
+    where = " or ".join(folders) or "the data"
+    raise ConfigError(f"disc2021: no {TRUTHS[0]} in {where}; name the file by --ground-truth")
+
+
+def true_pairs(truth: GroundTruth, queries: Names, references: Names, problems: ProblemList) -> TruePairs:
+    """The true pairs by index; names of the truth that no image has are noted."""
+    pairs = TruePairs.of(*truth.indices(queries, references, problems))
+    unknown = np.flatnonzero(queries.indices(truth.unmatched) < 0)
+    if len(unknown):
+        name = truth.unmatched[int(unknown[0])].as_py()
+        problems.add(
+            f"{truth.name}: query {name!r}, listed without a match, is not among the queries ({len(unknown):,} such)"
+        )
+    return pairs
+
+
+def find_sets(
+    features: str | None,
+    data: str | None,
+    folders: Mapping[str, str | None],
+    by_content: bool,
+    problems: ProblemList,
+) -> Mapping[str, ImageSet | None]:
+    """The images of each role; a missing training set is none, anything else that is wrong is noted."""
+    if features:
+        return _find_stored(features, problems)
+    found = {role: folders[role] or _folder(data, role, problems) for role in FOLDERS}
+    return {role: pictures(role, uri, by_content, problems) if uri else None for role, uri in found.items()}
+
+
+def _find_stored(root: str, problems: ProblemList) -> dict[str, StoredVectors | None]:
+    found = {}
+    for role, stems in STEMS.items():
+        if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
+            found[role] = vectors_on_disk(role, [root], problems, part=role)
+        else:
+            found[role] = vectors_on_disk(role, find_vectors(root, stems, problems, role != "training"), problems)
+    note_other_dimensions(found.values(), problems)
+    return found
+
+
+def _folder(data: str | None, role: str, problems: ProblemList) -> str | None:
+    """The folder of a role below the DISC root; none for training where there is none."""
+    if data is None:
+        if role != "training":
+            problems.add(f"disc2021: no --data and no --{role}; give the DISC root, or a folder for each")
+        return None
+    known = [storage.join(data, name) for name in FOLDERS[role]]
+    return next((uri for uri in known if storage.exists(uri)), None if role == "training" else known[0])

@@ -1,0 +1,100 @@
+"""ImageFolder -> sizes of its pictures, from headers alone: the plan of an extraction needs them, and no pixels.
+
+What is wrong with a file is kept beside the sizes, so that all broken ones are said together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench import storage
+from raybench.digests import digest_of
+from raybench.engine.run import Run
+from raybench.engine.shards import Shard
+from raybench.errors import DataError
+from raybench.formats.images import image_size
+from raybench.formats.shardfile import Arrays
+from raybench.sources.image_folders import ImageFolder
+
+FILES_PER_SHARD = 4_096  # of which headers are read
+HEADERS_AT_ONCE = 256
+# Most headers end before the first, some (a large profile or preview comes first) before the second; None is the whole.
+HEADER_BYTES = (16 * 2**10, 256 * 2**10, None)
+
+
+@dataclass(frozen=True)
+class Headers:
+    """What image headers say: width and height of each picture (zeros where there are none), what is wrong by index."""
+
+    sizes: NDArray[np.int64]  # (n, 2)
+    broken: dict[int, str]
+
+
+@dataclass(frozen=True)
+class ImageSizes:
+    """The stage that reads image headers."""
+
+    folder: ImageFolder
+    exif_rotate: bool = False
+
+    name = "image-sizes"
+    version = 1
+    on_device = False
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.name, self.version, self.folder.digest, self.exif_rotate)
+
+    def load(self, shard: Shard) -> list[tuple[int, int] | DataError]:
+        found: dict[int, tuple[int, int] | DataError] = {}
+        for start in range(shard.start, shard.stop, HEADERS_AT_ONCE):
+            wanted = list(range(start, min(start + HEADERS_AT_ONCE, shard.stop)))
+            for count in HEADER_BYTES:
+                wanted = [item for item in wanted if not isinstance(found.get(item), tuple)]
+                heads = storage.in_parallel(partial(self._head, count=count), wanted)
+                # Not in threads: Pillow's warnings can't be turned off for one of them.
+                found.update((item, self._size(item, head)) for item, head in zip(wanted, heads, strict=True))
+        return [found[item] for item in range(shard.start, shard.stop)]
+
+    def compute(self, payload: list[tuple[int, int] | DataError]) -> Arrays:
+        broken = {item: str(look) for item, look in enumerate(payload) if isinstance(look, DataError)}
+        sizes = [(0, 0) if isinstance(look, DataError) else look for look in payload]
+        return {
+            "sizes": np.array(sizes, np.int64).reshape(-1, 2),
+            "broken": np.array(list(broken), np.int64),
+            "reason": np.array(list(broken.values()), np.str_),
+        }
+
+    def keys(self, shard: Shard) -> str:
+        return f"{self.folder.uri(shard.start)} … {self.folder.keys[shard.stop - 1]}"
+
+    def _head(self, item: int, count: int | None) -> bytes | DataError:
+        try:
+            return self.folder.read(item, count)
+        except DataError as error:
+            return error
+
+    def _size(self, item: int, head: bytes | DataError) -> tuple[int, int] | DataError:
+        if isinstance(head, DataError):
+            return head
+        try:
+            return image_size(head, self.folder.uri(item), self.exif_rotate)
+        except DataError as error:
+            return error
+
+
+def read_headers(run: Run, folder: ImageFolder, exif_rotate: bool) -> Headers:
+    """The headers of all pictures."""
+    mapped = run.map(ImageSizes(folder, exif_rotate), len(folder), FILES_PER_SHARD)
+    broken: dict[int, str] = {}
+    sizes = []
+    for shard in mapped.shards:
+        arrays = run.read(mapped, shard.index)
+        sizes.append(arrays["sizes"])
+        index = (shard.start + arrays["broken"]).tolist()
+        broken.update(zip(index, arrays["reason"].tolist(), strict=True))
+    return Headers(np.concatenate(sizes), broken)
