@@ -1,4 +1,4 @@
-"""A picture that a benchmark leaves for the report, already encoded."""
+"""Picture: what a benchmark shows in the report beside its tables. It knows no files."""
 
 from __future__ import annotations
 
