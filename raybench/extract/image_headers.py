@@ -23,7 +23,7 @@ from raybench.sources.image_folders import ImageFolder
 FILES_PER_SHARD = 4_096  # of which headers are read
 HEADERS_AT_ONCE = 256
 # Most headers end before the first, some (a large profile or preview comes first) before the second; None is the whole.
-HEADER_BYTES = (16 * 2**10, 256 * 2**10, None)
+HEAD_BYTES = (16 * 2**10, 256 * 2**10, None)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ImageSizes:
         found: dict[int, tuple[int, int] | DataError] = {}
         for start in range(shard.start, shard.stop, HEADERS_AT_ONCE):
             wanted = list(range(start, min(start + HEADERS_AT_ONCE, shard.stop)))
-            for count in HEADER_BYTES:
+            for count in HEAD_BYTES:
                 wanted = [item for item in wanted if not isinstance(found.get(item), tuple)]
                 heads = storage.in_parallel(partial(self._head, count=count), wanted)
                 # Not in threads: Pillow's warnings can't be turned off for one of them.

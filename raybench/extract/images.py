@@ -35,7 +35,7 @@ from raybench.sources.image_folders import ImageFolder
 
 IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
 SHARDS = 64  # aimed at, so that eight GPUs have eight each
-IMAGES_PER_SHARD = (16, 2_048)  # fewest, most
+PICTURES_PER_SHARD = (16, 2_048)  # fewest, most
 # Of prepared pictures in one shard: three shards wait for each device, in the object store.
 PREPARED_BYTES_PER_SHARD = 128 * 2**20
 FILES_AT_ONCE = 32  # read together, then decoded one by one
@@ -240,7 +240,7 @@ def shape_order(descriptor: ImageSpec, headers: Headers) -> tuple[NDArray[np.int
 
 def default_shard_size(count: int, prepared_bytes: int) -> int:
     """Pictures in a shard: by their number and size alone, never by the cluster."""
-    fewest, most = IMAGES_PER_SHARD
+    fewest, most = PICTURES_PER_SHARD
     fitting = PREPARED_BYTES_PER_SHARD * count // max(prepared_bytes, 1)
     return max(min(-(-count // SHARDS), most, fitting), min(fewest, max(fitting, 1)))
 

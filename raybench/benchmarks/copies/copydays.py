@@ -22,7 +22,7 @@ from raybench.benchmarks.copies.figures import (
     copydays_table,
     score_blocks,
 )
-from raybench.benchmarks.copies.mistakes import Database, draw_missed, gallery
+from raybench.benchmarks.copies.mistakes import Database, draw_missed, mistake_gallery
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
@@ -42,10 +42,12 @@ from raybench.sources.named_vectors import find_vectors
 from raybench.sources.sscd_features import SSCD_SUFFIX
 from raybench.table import note_of
 
-K = 100
-WAYS_IN = ("descriptor", "features")
 BLOCKS_ROLE = "copydays"
-STEMS = {BLOCKS_ROLE: ("copydays",), "distractors": ("distractors",), "training": ("training", "train", "codec_train")}
+COPYDAYS_STEMS = {
+    BLOCKS_ROLE: ("copydays",),
+    "distractors": ("distractors",),
+    "training": ("training", "train", "codec_train"),
+}
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,12 @@ class Options(CopyOptions):
     """Those of copy detection, and of Copydays: its distractors."""
 
     distractors: str | None = option(None, "folder of distractor images", "input", is_uri=True)
-    k: int = option(K, "neighbours per query", "protocol")
+    k: int = option(100, "neighbours per query", "protocol")
 
 
 def prepare(job: Job[Options]) -> Plan:
     """Find and check everything that the job rests on; raises all problems together."""
-    image_sets.check_ways_in(job, WAYS_IN)
+    image_sets.check_ways_in(job, ("descriptor", "features"))
     options, problems = job.options, ProblemList()
     descriptor = layout = None
     with problems.noting():
@@ -84,7 +86,7 @@ def prepare(job: Job[Options]) -> Plan:
 
 def _find_stored(options: Options, root: str, problems: ProblemList) -> Mapping[str, ImageSet | None]:
     found = {}
-    for role, stems in STEMS.items():
+    for role, stems in COPYDAYS_STEMS.items():
         uris = find_vectors(root, stems, problems, role == BLOCKS_ROLE)
         if role == BLOCKS_ROLE:
             names = _numbered_names(options.data, uris, problems)
@@ -110,7 +112,7 @@ def _find_pictures(job: Job[Options], problems: ProblemList) -> Mapping[str, Ima
     options = job.options
     if options.data is None:
         problems.add("copydays: no --data; give the Copydays root (original/, strong/, jpegqual/, crops/)")
-        return dict.fromkeys(STEMS)
+        return dict.fromkeys(COPYDAYS_STEMS)
     others = {"distractors": options.distractors, "training": options.training}
     return {
         BLOCKS_ROLE: image_sets.pictures(BLOCKS_ROLE, options.data, job.verify_inputs, problems, named_by="path"),
@@ -245,5 +247,5 @@ BENCHMARK = Benchmark(
     fractions=COPYDAYS_FRACTIONS,
     can_skip=True,
     main_table="copydays_metrics",
-    gallery=gallery,
+    gallery=mistake_gallery,
 )

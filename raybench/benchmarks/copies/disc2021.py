@@ -16,18 +16,18 @@ import numpy as np
 
 from raybench import storage
 from raybench.benchmarks.copies import sets as image_sets
-from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, read_truth, true_pairs
+from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, find_truth, true_pairs
 from raybench.benchmarks.copies.figures import (
     DISC_FRACTIONS,
     HEADLINE,
     Candidates,
     Variant,
-    curve_file,
     disc_table,
     further_disc_tables,
+    pooled_curve_file,
     score_candidates,
 )
-from raybench.benchmarks.copies.mistakes import draw_mistakes, gallery
+from raybench.benchmarks.copies.mistakes import draw_mistakes, mistake_gallery
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
@@ -49,11 +49,9 @@ from raybench.search.tiles import Found, search_sets
 from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.table import note_of
 
-K = 10
 DEFAULT_NORM = "1.0[0,2]"
-WAYS_IN = ("descriptor", "features", "results")
 NO_NORM = "None"
-KINDS = ("knn", "global")  # of candidates
+CANDIDATE_KINDS = ("knn", "global")  # of candidates
 FROM_FILE = Variant("None", NO_NORM, "predictions")
 
 
@@ -81,7 +79,7 @@ class Options(CopyOptions):
     score_norm: str | None = option(
         None, "WEIGHT[FIRST,LAST] separated by ;, or none", "protocol", default_words=DEFAULT_NORM
     )
-    k: int = option(K, "candidates per query", "protocol")
+    k: int = option(10, "candidates per query", "protocol")
     global_candidates: bool = option(
         False, "main table of the best k x queries pairs over all, not of k per query", "protocol"
     )
@@ -90,7 +88,7 @@ class Options(CopyOptions):
 
 def prepare(job: Job[Options]) -> Plan | ScoredPlan:
     """Read and check every file that the job rests on; raises all problems together."""
-    image_sets.check_ways_in(job, WAYS_IN)
+    image_sets.check_ways_in(job, ("descriptor", "features", "results"))
     return _prepare_predictions(job, job.options.results) if job.options.results else _prepare_sets(job)
 
 
@@ -100,7 +98,7 @@ def _prepare_predictions(job: Job[Options], results: str) -> ScoredPlan:
     uri = inside if not results.endswith(".csv") and storage.exists(inside) else results
     truth = predictions = None
     with problems.noting():
-        truth = read_truth(options.ground_truth, [options.data, options.features, uri.rpartition("/")[0]])
+        truth = find_truth(options.ground_truth, [options.data, options.features, uri.rpartition("/")[0]])
     with problems.noting():
         data = image_sets.read_text(uri, "predictions: query,reference,score lines")
         predictions = disc.read_predictions(data, uri, options.max_predictions)
@@ -122,7 +120,7 @@ def _prepare_sets(job: Job[Options]) -> Plan:
     with problems.noting():
         descriptor = image_sets.descriptor_of(options)
     with problems.noting():
-        truth = read_truth(options.ground_truth, [options.data, options.features])
+        truth = find_truth(options.ground_truth, [options.data, options.features])
     found = find_sets(options.features, options.data, _given(options), job.verify_inputs, problems)
     queries, references, training = found["queries"], found["references"], found["training"]
     with problems.noting():
@@ -187,11 +185,11 @@ class ScoredPlan:
 
     def execute(self, run: Run) -> Outcome:
         """From predictions to the tables."""
-        read = run.each(read_predictions, [self.file], self.queries, self.references, version=1)
+        read = run.each(load_predictions, [self.file], self.queries, self.references, version=1)
         candidates = [Candidates(FROM_FILE, read)]
         scores = run.each(score_candidates, candidates, self.truth, len(self.queries), self.job.seed, version=1)
         scored = {FROM_FILE: run.read(scores, 0)}
-        run.write("curves/{name}.parquet", curve_file, candidates, scores)
+        run.write("curves/{name}.parquet", pooled_curve_file, candidates, scores)
         return Outcome(
             disc_table(scored, [FROM_FILE], self.job.options.metadata, [note_of(HEADLINE)]),
             further_disc_tables(scored, [FROM_FILE]),
@@ -238,13 +236,13 @@ class Plan:
             for one in find_candidates(run, codec, projected, self.norms, options.k, job.shard_size)
         }
         norms = (NO_NORM, *map(str, self.norms))
-        order = [Variant(codec, norm, kind) for norm in norms for codec in codecs for kind in KINDS]
+        order = [Variant(codec, norm, kind) for norm in norms for codec in codecs for kind in CANDIDATE_KINDS]
         candidates = [found[variant] for variant in order if variant in found]
         truth = sets.readable_truth(described)
         scores = run.each(score_candidates, candidates, truth, len(sets.queries), job.seed, version=1)
         scored = dict(zip([one.variant for one in candidates], run.read_each(scores), strict=True))
 
-        kind = KINDS[options.global_candidates]
+        kind = CANDIDATE_KINDS[options.global_candidates]
         chosen = [variant for variant in order if variant.candidates == kind]
         shown = [one for one in candidates if one.variant.candidates == kind]
         skipped = image_sets.skipped_images(sets.all, described)
@@ -252,7 +250,7 @@ class Plan:
         notes = (note_of(HEADLINE), *self.notes, *leakage_notes(run, facts), *lost, *failed)
         main = disc_table(scored, chosen, options.metadata, notes)
 
-        run.write("curves/{name}.parquet", curve_file, candidates, scores)
+        run.write("curves/{name}.parquet", pooled_curve_file, candidates, scores)
         self._write_predictions(run, shown)
         if options.export_descriptors:
             self._write_descriptors(run, vectors)
@@ -285,7 +283,7 @@ class Plan:
         run.write("results/{name}.h5", isc_content, [submission])
 
 
-def read_predictions(file: PredictionsFile, queries: Names, references: Names) -> Arrays:
+def load_predictions(file: PredictionsFile, queries: Names, references: Names) -> Arrays:
     """The pairs of a file, by index in these names."""
     table = disc.read_predictions(storage.read(file.name), file.name, most=None)
     query, reference = queries.indices(table.query), references.indices(table.reference)
@@ -339,5 +337,5 @@ BENCHMARK = Benchmark(
     fractions=DISC_FRACTIONS,
     can_skip=True,
     main_table="disc_metrics",
-    gallery=gallery,
+    gallery=mistake_gallery,
 )

@@ -27,13 +27,13 @@ from raybench.sources.sscd_features import SSCD_SUFFIX
 
 # The published layout first, then the competition's own.
 TRUTHS = ("val_groundtruth_matches.csv", "public_ground_truth.csv")
-FOLDERS = {
+DISC_FOLDERS = {
     "queries": ("val_query", "queries"),
     "references": ("val_ref", "references"),
     "training": ("training", "train"),
 }
-STEMS = {"queries": ("queries",), "references": ("references", "refs"), "training": ("training", "train")}
-SHOWN = 3  # names in a note
+DISC_STEMS = {"queries": ("queries",), "references": ("references", "refs"), "training": ("training", "train")}
+NAMES_SHOWN = 3  # names in a note
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class DiscSets:
         for images in (self.queries, self.references):
             shared = common_names(self.training.names, images.names) if self.training is not None else []
             if shared:
-                shown = ", ".join(shared[:SHOWN]) + (" …" if len(shared) > SHOWN else "")
+                shown = ", ".join(shared[:NAMES_SHOWN]) + (" …" if len(shared) > NAMES_SHOWN else "")
                 yield f"LEAKAGE: {len(shared):,} names stand in training and in {images.role} ({shown})."
 
 
-def read_truth(given: str | None, beside: Sequence[str | None]) -> TruthFile:
+def find_truth(given: str | None, beside: Sequence[str | None]) -> TruthFile:
     """The ground truth in the file that is given, or in one of these folders."""
     uri = given or _truth_in([folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)])
     data = read_text(uri, "ground truth: query,reference lines")
@@ -125,13 +125,13 @@ def find_sets(
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
     if features:
         return _find_stored(features, problems)
-    found = {role: folders[role] or _folder(data, role, problems) for role in FOLDERS}
+    found = {role: folders[role] or _folder(data, role, problems) for role in DISC_FOLDERS}
     return {role: pictures(role, uri, by_content, problems) if uri else None for role, uri in found.items()}
 
 
 def _find_stored(root: str, problems: ProblemList) -> dict[str, StoredVectors | None]:
     found = {}
-    for role, stems in STEMS.items():
+    for role, stems in DISC_STEMS.items():
         if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
             found[role] = vectors_on_disk(role, [root], problems, part=role)
         else:
@@ -146,5 +146,5 @@ def _folder(data: str | None, role: str, problems: ProblemList) -> str | None:
         if role != "training":
             problems.add(f"disc2021: no --data and no --{role}; give the DISC root, or a folder for each")
         return None
-    known = [storage.join(data, name) for name in FOLDERS[role]]
+    known = [storage.join(data, name) for name in DISC_FOLDERS[role]]
     return next((uri for uri in known if storage.exists(uri)), None if role == "training" else known[0])

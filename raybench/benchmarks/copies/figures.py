@@ -114,7 +114,7 @@ def _intervals(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([(one.low, one.high) for one in ends], np.float64)
 
 
-def curve_file(_: Candidates, scores: Arrays) -> bytes:
+def pooled_curve_file(_: Candidates, scores: Arrays) -> bytes:
     """The points of a precision-recall curve."""
     return write_parquet({name: scores[name] for name in CURVE})
 

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from raybench import storage
 from raybench.benchmarks.copies.figures import Candidates, CodecResults, relevant_results
-from raybench.benchmarks.copies.sets import ImageSet, Pictures
+from raybench.benchmarks.copies.sets import ImageSet, PictureSet
 from raybench.benchmarks.picture import Picture
 from raybench.engine.run import Run
 from raybench.errors import DataError
@@ -28,13 +28,13 @@ from raybench.table import Table
 
 CASES = 8
 FALSE_ALARMS, MISSED = "pictures/false_alarms.jpg", "pictures/missed.jpg"
-SHEETS = {
+MISTAKE_SHEETS = {
     FALSE_ALARMS: ("False alarms", "wrong matches with the best scores, the worst mistake first"),
     MISSED: ("Missed", "true matches that were found last or not at all"),
 }
-PICTURE, WORDS, GAP = (200, 150), 34, 12  # px
+PICTURE, WORDS_HEIGHT, GAP = (200, 150), 34, 12  # px
 PER_LINE = 2  # cases beside each other
-GREEN, RED, GREY = (26, 127, 55), (207, 34, 46), (87, 96, 106)
+RIGHT_COLOUR, WRONG_COLOUR, OTHER_COLOUR = (26, 127, 55), (207, 34, 46), (87, 96, 106)
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Panel:
 class Database:
     """What Copydays searches, one behind the other: originals by their index among all images, then distractors."""
 
-    images: Pictures
+    images: PictureSet
     originals: NDArray[np.int64]
-    distractors: Pictures | None
+    distractors: PictureSet | None
 
     def panel(self, label: str, index: int, right: bool) -> Panel:
         if self.distractors is None or index < len(self.originals):
@@ -65,7 +65,7 @@ def draw_mistakes(
     run: Run, candidates: Sequence[Candidates], truth: TruePairs, queries: ImageSet, references: ImageSet
 ) -> list[Picture]:
     """The worst mistakes among candidates of one variant, as files and for the report; none of vectors on disk."""
-    if not candidates or not isinstance(queries, Pictures) or not isinstance(references, Pictures):
+    if not candidates or not isinstance(queries, PictureSet) or not isinstance(references, PictureSet):
         return []
     run.write(FALSE_ALARMS, false_alarms, candidates, truth, queries, references)
     run.write(MISSED, missed_pairs, candidates, truth, queries, references)
@@ -82,16 +82,16 @@ def draw_missed(
     return _pictures_in(run.out, (MISSED,))
 
 
-def gallery(out: str, _: dict[str, Any], __: Sequence[Table]) -> list[Picture]:
+def mistake_gallery(out: str, _: dict[str, Any], __: Sequence[Table]) -> list[Picture]:
     """The sheets of a finished run, if it drew any."""
-    return _pictures_in(out, [name for name in SHEETS if storage.exists(storage.join(out, name))])
+    return _pictures_in(out, [name for name in MISTAKE_SHEETS if storage.exists(storage.join(out, name))])
 
 
 def _pictures_in(out: str, names: Sequence[str]) -> list[Picture]:
-    return [Picture(*SHEETS[name], data) for name in names if (data := storage.read(storage.join(out, name)))]
+    return [Picture(*MISTAKE_SHEETS[name], data) for name in names if (data := storage.read(storage.join(out, name)))]
 
 
-def false_alarms(candidates: Candidates, truth: TruePairs, queries: Pictures, references: Pictures) -> bytes:
+def false_alarms(candidates: Candidates, truth: TruePairs, queries: PictureSet, references: PictureSet) -> bytes:
     """The wrong candidates with the best scores, each beside what is true of its query."""
     found = candidates.read()
     wrong = np.flatnonzero(truth.places(found.query, found.reference) < 0)
@@ -106,7 +106,7 @@ def false_alarms(candidates: Candidates, truth: TruePairs, queries: Pictures, re
     return match_sheet(cases)
 
 
-def missed_pairs(candidates: Candidates, truth: TruePairs, queries: Pictures, references: Pictures) -> bytes:
+def missed_pairs(candidates: Candidates, truth: TruePairs, queries: PictureSet, references: PictureSet) -> bytes:
     """True pairs by rising score, those that are no candidates first, with the number of candidates before them."""
     found = candidates.read()
     pair_of = truth.places(found.query, found.reference)
@@ -144,7 +144,7 @@ def missed_originals(results: CodecResults, truth: TruePairs, block: NDArray[np.
     return match_sheet(cases)
 
 
-def _panel(label: str, images: Pictures, index: int, right: bool | None = None) -> Panel:
+def _panel(label: str, images: PictureSet, index: int, right: bool | None = None) -> Panel:
     """An image of a set; one that is gone or broken by now leaves its frame empty."""
     name = images.names[index]
     try:
@@ -158,7 +158,7 @@ def match_sheet(cases: Sequence[Sequence[Panel]]) -> bytes:
     if not cases:
         return b""
     across = max(len(case) for case in cases)
-    width, height = across * (PICTURE[0] + GAP) + GAP, PICTURE[1] + WORDS + 2 * GAP
+    width, height = across * (PICTURE[0] + GAP) + GAP, PICTURE[1] + WORDS_HEIGHT + 2 * GAP
     lines = -(-len(cases) // PER_LINE)
     sheet = Image.new("RGB", (width * min(PER_LINE, len(cases)), height * lines), "white")
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=13)
@@ -172,7 +172,7 @@ def match_sheet(cases: Sequence[Sequence[Panel]]) -> bytes:
 
 
 def _draw(sheet: Image.Image, draw: ImageDraw.ImageDraw, font: object, panel: Panel, at: tuple[int, int]) -> None:
-    colour = GREY if panel.right is None else GREEN if panel.right else RED
+    colour = OTHER_COLOUR if panel.right is None else RIGHT_COLOUR if panel.right else WRONG_COLOUR
     box = (at[0] - 2, at[1] - 2, at[0] + PICTURE[0] + 1, at[1] + PICTURE[1] + 1)
     draw.rectangle(box, outline=colour, width=2)
     if panel.image is not None:

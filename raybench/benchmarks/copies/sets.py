@@ -70,7 +70,7 @@ IDLE = {"features": OF_PICTURES, "results": OF_PICTURES + OF_SEARCH}
 
 
 @dataclass(frozen=True)
-class Pictures:
+class PictureSet:
     """Images of one role in a folder, names and files in the same order."""
 
     role: str
@@ -82,10 +82,10 @@ class Pictures:
     def __len__(self) -> int:
         return len(self.names)
 
-    def limited(self, index: NDArray[np.int64]) -> Pictures:
+    def limited(self, index: NDArray[np.int64]) -> PictureSet:
         """Only these images, in name order."""
         keys = [self.source.keys[number] for number in index.tolist()]
-        return Pictures(self.role, Names(self.names.take(index)), self.source.arranged(keys))
+        return PictureSet(self.role, Names(self.names.take(index)), self.source.arranged(keys))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class StoredVectors:
         return replace(self, names=Names(self.names.take(index)), chosen=index)
 
 
-ImageSet = Pictures | StoredVectors
+ImageSet = PictureSet | StoredVectors
 
 
 def check_ways_in(job: Job[CopyOptions], ways: Sequence[str]) -> None:
@@ -154,7 +154,9 @@ def preprocessing_notes(options: CopyOptions) -> Iterable[str]:
         )
 
 
-def pictures(role: str, root: str, by_content: bool, problems: ProblemList, named_by: str = "stem") -> Pictures | None:
+def pictures(
+    role: str, root: str, by_content: bool, problems: ProblemList, named_by: str = "stem"
+) -> PictureSet | None:
     """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
     try:
         folder = ImageFolder.scan(root, by_content, recursive=True)
@@ -167,7 +169,7 @@ def pictures(role: str, root: str, by_content: bool, problems: ProblemList, name
     names = NORMALISERS[named_by](strings(folder.keys))
     order = name_order(names)[0]  # of stems, which is not that of files: `a` stands before `a-b`, `a.jpg` behind it
     ordered = folder.arranged([folder.keys[number] for number in order.tolist()])
-    return Pictures(role, Names(names.take(order)), ordered)
+    return PictureSet(role, Names(names.take(order)), ordered)
 
 
 def vectors_on_disk(
@@ -234,7 +236,7 @@ def describe(
 ) -> dict[str, Described]:
     """The vectors of each set by its role: computed from pictures, or read in shards of so many rows."""
     stored = {one.role: _read(run, one, shard_size) for one in sets if isinstance(one, StoredVectors)}
-    folders = {one.role: one.source for one in sets if isinstance(one, Pictures)}
+    folders = {one.role: one.source for one in sets if isinstance(one, PictureSet)}
     return stored | (describe_folders(run, folders, how) if how else {})
 
 
