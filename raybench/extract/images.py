@@ -225,7 +225,7 @@ def _describe(run: Run, role: str, folder: ImageFolder, headers: Headers, how: E
 
 
 def shape_order(descriptor: ImageSpec, headers: Headers) -> tuple[NDArray[np.int64], int]:
-    """The index of each picture by (resulting shape, index), and the bytes of all prepared pictures at one a value.
+    """The index of each picture by (resulting shape, index), and the bytes of all prepared pictures, one per value.
 
     A descriptor that does not say which shape it makes is taken to keep the picture's own.
     """

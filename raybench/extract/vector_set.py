@@ -93,7 +93,7 @@ class ReadSet:
 
 
 def read_set(run: Run, source: NamedVectors, what: str, shard_size: int | None = None) -> VectorSet:
-    """The vectors of a source in shards; by default as many rows a shard as 16 MB hold."""
+    """The vectors of a source in shards; by default as many rows per shard as fit in 16 MB."""
     size = shard_size or max(SHARD_BYTES // (4 * source.dimension), 1)
     return VectorSet(what, run.map(ReadSet(source.rows), len(source.rows), size), len(source))
 

@@ -136,7 +136,7 @@ def further_disc_tables(scored: Mapping[Variant, Arrays], order: Sequence[Varian
     intervals = tuple(
         (*one.cells, *_cells(scores["uAP"]), *_cells(scores["uAP_interval"][0])) for one, scores in scored.items()
     )
-    kinds = "knn: k candidates a query; global: the best k x queries pairs over all. Thresholds are scores."
+    kinds = "knn: k candidates per query; global: the best k x queries pairs over all. Thresholds are scores."
     use = f"Take what scores at least `threshold` for that precision on data like this. {DRAWN}"
     return (
         _disc_table("disc_variants", (*HEADLINE, *FURTHER), variants, kinds),
