@@ -31,12 +31,12 @@ PURE_LAYERS = 3
 HOMES = {
     "ray": {"engine/ray_core.py", "engine/ray_pool.py", "engine/telemetry.py"},
     "fsspec": {"storage.py"},
-    "faiss": {"search/proposers.py", "search/codecs.py"},
+    "faiss": {"search/by_faiss.py", "search/codecs.py"},
     "torch": {
         f"descriptors/{name}.py"
         for name in ("specs", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
     }
-    | {"sources/sscd_features.py", "search/proposers.py"},
+    | {"sources/sscd_features.py", "search/by_torch.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("libraries", "opencv", "pixels", "flow_opencv", "dense_sift")}
     | {"demo/hpatches.py", "demo/tss.py", "formats/png.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},

@@ -8,18 +8,15 @@ to float32, as in FAISS, whose own results differ from these by no more than rou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.search.exact_search import row_sums
+from raybench.formats.shardfile import Arrays
+from raybench.search.distances import row_sums
 
-UNIT = 2.0**-52  # twice float64's rounding error
-BLOCK_VALUES = 1 << 20  # values of input or output at once
-
-Vectors = NDArray[np.float32]
-Arrays = dict[str, NDArray[Any]]
+FLOAT64_UNIT = 2.0**-52  # twice float64's rounding error
+PROJECTED_AT_ONCE = 1 << 20  # values of input or output at once
 
 
 @dataclass(frozen=True)
@@ -29,16 +26,16 @@ class Linear:
     matrix: NDArray[np.float32]  # (out, in)
     offset: NDArray[np.float32]  # (out,)
 
-    def apply(self, rows: Vectors) -> Vectors:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found out by who asked
+    def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever asked looks for what is not finite
             matrix, offset = self.matrix.astype(np.float64), self.offset.astype(np.float64)
             exact = rows.astype(np.float64, order="C")
             proposed = exact @ matrix.T + offset
             reach = np.sqrt(row_sums(exact, exact))[:, None] * np.sqrt((matrix * matrix).sum(axis=1))
-            error = (rows.shape[1] + 16) * UNIT * (reach + np.abs(offset))
-            result: Vectors = (proposed - error).astype(np.float32)
+            error = (rows.shape[1] + 16) * FLOAT64_UNIT * (reach + np.abs(offset))
+            result: NDArray[np.float32] = (proposed - error).astype(np.float32)
             row, column = np.nonzero(result != (proposed + error).astype(np.float32))
-            step = max(BLOCK_VALUES // rows.shape[1], 1)
+            step = max(PROJECTED_AT_ONCE // rows.shape[1], 1)
             for start in range(0, len(row), step):
                 i, j = row[start : start + step], column[start : start + step]
                 result[i, j] = row_sums(exact[i], matrix[j]) + offset[j]
@@ -49,7 +46,7 @@ class Linear:
 class Normalise:
     """Rows of length 1; a row of zeros stays."""
 
-    def apply(self, rows: Vectors) -> Vectors:
+    def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         exact = rows.astype(np.float64, order="C")
         length = np.sqrt(row_sums(exact, exact))
         return np.divide(exact, np.where(length > 0, length, 1.0)[:, None]).astype(np.float32)
@@ -61,7 +58,7 @@ class Centre:
 
     mean: NDArray[np.float32]
 
-    def apply(self, rows: Vectors) -> Vectors:
+    def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         return rows - self.mean
 
 
@@ -71,12 +68,12 @@ class Remap:
 
     source: NDArray[np.int64]
 
-    def apply(self, rows: Vectors) -> Vectors:
+    def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.where(self.source >= 0, rows[:, np.maximum(self.source, 0)], np.float32(0))
 
 
 Step = Linear | Normalise | Centre | Remap
-KINDS: dict[str, type[Step]] = {
+STEP_KINDS: dict[str, type[Step]] = {
     "linear": Linear,
     "normalise": Normalise,
     "centre": Centre,
@@ -98,19 +95,19 @@ class Projection:
     def is_finite(self) -> bool:
         return all(bool(np.isfinite(array).all()) for step in self.steps for array in vars(step).values())
 
-    def apply(self, rows: Vectors) -> Vectors:
+    def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """The projected rows, some at a time."""
         width = max([rows.shape[1], *(len(array) for step in self.steps for array in vars(step).values())])
-        height = max(BLOCK_VALUES // width, 1)
+        height = max(PROJECTED_AT_ONCE // width, 1)
         return np.concatenate([self._apply(rows[at : at + height]) for at in range(0, max(len(rows), 1), height)])
 
-    def _apply(self, rows: Vectors) -> Vectors:
+    def _apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         for step in self.steps:
             rows = step.apply(rows)
         return rows
 
     def to_arrays(self) -> Arrays:
-        kinds = [kind for step in self.steps for kind, known in KINDS.items() if type(step) is known]
+        kinds = [kind for step in self.steps for kind, known in STEP_KINDS.items() if type(step) is known]
         arrays = {f"{n}.{name}": array for n, step in enumerate(self.steps) for name, array in vars(step).items()}
         return {"steps": np.array(kinds, "U16"), **arrays}
 
@@ -121,4 +118,4 @@ class Projection:
 
 def _step(kind: str, arrays: Arrays, number: int) -> Step:
     own = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{number}.")}
-    return KINDS[kind](**own)
+    return STEP_KINDS[kind](**own)

@@ -1,79 +1,49 @@
-"""What proposes: FAISS for neighbours, matrix products for pairs beyond a threshold; on a GPU where there is one.
+"""What a proposer is: a library that names the pairs of rows in question, and leaves none out. It decides nothing.
 
-Both work in float32 and decide nothing (see `metrics.exact_search`), so devices and libraries may differ in last bits.
+Proposers work in float32 within `bound`; numpy, FAISS and torch each have a module. Whatever they differ by in last
+bits, the float64 routine measures all that they name, so nobody can tell them apart by the results.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.search.exact_search import CELLS, below_by_numpy
+from raybench.search.distances import RowPairs
 
-MOST_ON_GPU = 2_048  # neighbours that FAISS's GPU kernels can select
-
-
-class Proposer:
-    """Holds the GPU's working memory of FAISS; on CPU it holds nothing."""
-
-    def __init__(self, gpu: bool) -> None:
-        import faiss
-
-        faiss.omp_set_num_threads(1)  # shards are the parallelism
-        self._faiss: Any = faiss
-        # A grant of Ray may be a logical GPU, and faiss-cpu knows none at all: only FAISS itself can tell.
-        self._gpu = gpu and getattr(faiss, "get_num_gpus", lambda: 0)() > 0
-
-    @cached_property
-    def _resources(self) -> Any:
-        return self._faiss.StandardGpuResources()
-
-    def nearest(
-        self, queries: NDArray[np.float32], references: NDArray[np.float32], count: int, metric: str
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Values and rows of the `count` nearest of each query: squared distances, rising, or products, falling."""
-        kind = self._faiss.METRIC_L2 if metric == "L2" else self._faiss.METRIC_INNER_PRODUCT
-        if self._gpu and count <= MOST_ON_GPU:
-            values, rows = self._faiss.knn_gpu(self._resources, queries, references, count, metric=kind)
-        else:
-            values, rows = self._faiss.knn(queries, references, count, metric=kind)
-        return values, rows
+Unsettled = NDArray[np.int64]  # queries for which more than the pairs beside may be in question
 
 
-class Threshold:
-    """Products against a threshold: FAISS has no range search on GPUs, so torch multiplies there, numpy elsewhere."""
+class Proposer(Protocol):
+    """Pairs come whole queries at a time, in order of the queries."""
 
-    def __init__(self, gpu: bool) -> None:
-        self._device = ""
-        if gpu:
-            import torch
+    def near(
+        self, queries: NDArray[Any], references: NDArray[Any], k: int, distance: str
+    ) -> Iterator[tuple[RowPairs, Unsettled]]:
+        """Pairs with every reference that may be among a query's k nearest; with some if it is unsettled."""
+        ...
 
-            self._device = "cuda" if torch.cuda.is_available() else ""
-
-    @property
-    def cells(self) -> int:
-        """Products looked at once: a GPU wants more."""
-        return 1 << 24 if self._device else CELLS
-
-    def below(
-        self, left: NDArray[np.float32], right: NDArray[np.float32], limits: NDArray[np.float32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the products do not exceed their row's limit."""
-        if not self._device:
-            return below_by_numpy(left, right, limits)
-        return below_by_torch(left, right, limits, self._device)
+    def within(
+        self, queries: NDArray[Any], references: NDArray[Any], limits: NDArray[np.float64], distance: str
+    ) -> Iterator[RowPairs]:
+        """Every pair whose distance may be at most its query's limit."""
+        ...
 
 
-def below_by_torch(
-    left: NDArray[np.float32], right: NDArray[np.float32], limits: NDArray[np.float32], device: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the products do not exceed their row's limit; what is not a number counts as below. In full float32."""
-    import torch
+def in_question(
+    values: NDArray[np.float32], rows: NDArray[np.int64], k: int, width: NDArray[np.float64], is_all: bool
+) -> tuple[RowPairs, Unsettled]:
+    """What may be among the k nearest, of lists (queries, count) of lowest values, rising, and their references.
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    factors = [torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in (left, right, limits)]
-    found = torch.nonzero(~(factors[0] @ factors[1].T > factors[2][:, None])).cpu().numpy()
-    return found[:, 0], found[:, 1]
+    A reference whose value is more than `width` above the k-th is farther than k others. A list that ends before such a
+    value is unsettled, unless it has all references. FAISS leaves places empty (-1) where its values overflow.
+    """
+    with np.errstate(invalid="ignore"):
+        limit = values[:, k - 1] + width
+    settled = np.isfinite(limit) & (rows.min(axis=1) >= 0)
+    settled &= is_all | (values[:, -1] > limit)
+    query, column = np.nonzero(np.where(settled[:, None], ~(values > limit[:, None]), rows >= 0))
+    return (query, rows[query, column]), np.flatnonzero(~settled)

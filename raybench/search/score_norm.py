@@ -34,11 +34,15 @@ class ScoreNorm:
         short = f"{self.weight:.2f}"
         return f"{short if float(short) == self.weight else self.weight}[{self.first},{self.last}]"
 
+    @property
+    def name(self) -> str:
+        return f"score norm {self}"
+
     def problem(self, training: int) -> str | None:
         """Why so many training vectors are not enough, if so."""
         if self.last < training:
             return None
-        return f"score norm {self}: needs {self.last + 1:,} training vectors, there are {training:,}"
+        return f"{self.name}: needs {self.last + 1:,} training vectors, there are {training:,}"
 
     def bias(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         """What is added to each query's scores; `products` (queries, at least last + 1), falling along a row.

@@ -19,7 +19,7 @@ from raybench.engine.stages import Mapped
 from raybench.errors import DataError
 from raybench.extract.vector_set import VectorSet
 from raybench.formats.shardfile import Arrays
-from raybench.search.exact_search import row_sums
+from raybench.search.distances import row_sums
 
 NORMALISED_WITHIN = 0.01  # mean of | |x| - 1 | over all descriptors, as the published code decides
 
@@ -37,7 +37,7 @@ class VectorFacts:
 
 @dataclass(frozen=True)
 class RowFacts:
-    """The stage that looks at rows, a shard of the set a shard."""
+    """The stage that looks at rows, one shard for each shard of the set."""
 
     vectors: VectorSet
 
@@ -67,72 +67,13 @@ class RowFacts:
         return f"{self.vectors.what} {shard.start:,}..{shard.stop - 1:,}"
 
 
-@dataclass(frozen=True)
-class SetFacts:
-    """The stage, of one shard, that sums up the rows of one set, in name order."""
-
-    what: str
-    rows: Mapped
-
-    name = "set-facts"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.rows.digest)
-
-    def load(self, shard: Shard) -> list[Arrays]:
-        return [self.rows.read(one.index) for one in self.rows.shards]
-
-    def compute(self, payload: list[Arrays]) -> Arrays:
-        index, deviation = (np.concatenate([part[name] for part in payload]) for name in ("index", "deviation"))
-        dimensions = np.unique(np.concatenate([part["dimension"] for part in payload]))
-        if len(dimensions) > 1:
-            found = " and ".join(map(str, dimensions.tolist()))
-            raise DataError(f"{self.what}: vectors of dimension {found}; all must be the same")
-        return {
-            "count": np.array([len(index)]),
-            "dimension": dimensions if len(dimensions) else np.array([0]),
-            "deviation": np.array([deviation[np.argsort(index)].sum()]),
-        }
-
-    def keys(self, shard: Shard) -> str:
-        return self.what
-
-
-@dataclass(frozen=True)
-class SharedRows:
-    """The stage, of one shard, that counts the rows of one set of which equals stand in the other."""
-
-    rows: Mapped
-    among: Mapped
-
-    name = "shared-rows"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.rows.digest, self.among.digest)
-
-    def load(self, shard: Shard) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        return _digests(self.rows), _digests(self.among)
-
-    def compute(self, payload: tuple[NDArray[np.void], NDArray[np.void]]) -> Arrays:
-        return {"count": np.array([int(np.isin(*payload).sum())])}
-
-    def keys(self, shard: Shard) -> str:
-        return "rows of two sets"
-
-
 def vector_facts(run: Run, vectors: VectorSet) -> VectorFacts:
     """Count, dimension and length of a set's vectors."""
     shards = vectors.mapped.shards
     if not shards:
         raise DataError(f"{vectors.what}: no vectors; expected at least one")
     rows = run.map(RowFacts(vectors), shards[-1].stop, len(shards[0]))
-    found = run.read(run.map(SetFacts(vectors.what, rows), 1, 1), 0)
+    found = run.read(run.each(_set_facts, [vectors.what], rows, version=1), 0)
     return VectorFacts(
         vectors.what, int(found["count"][0]), int(found["dimension"][0]), float(found["deviation"][0]), rows
     )
@@ -146,7 +87,7 @@ def are_normalised(facts: Sequence[VectorFacts]) -> bool:
 
 def shared_count(run: Run, facts: VectorFacts, among: VectorFacts) -> int:
     """How many of the vectors stand, exactly equal, among the others: with training vectors, a leak."""
-    found = run.read(run.map(SharedRows(facts.rows, among.rows), 1, 1), 0)
+    found = run.read(run.each(_shared_rows, ["rows of two sets"], facts.rows, among.rows, version=1), 0)
     return int(found["count"][0])
 
 
@@ -156,6 +97,26 @@ def leakage_notes(run: Run, facts: Mapping[str, VectorFacts]) -> Iterator[str]:
         shared = shared_count(run, one, facts["training"]) if "training" in facts and role != "training" else 0
         if shared:
             yield f"LEAKAGE: {shared:,} {role} have a descriptor that a training image has, too."
+
+
+def _set_facts(what: str, rows: Mapped) -> Arrays:
+    """The rows of one set summed up, in name order."""
+    parts = [rows.read(one.index) for one in rows.shards]
+    index, deviation = (np.concatenate([part[name] for part in parts]) for name in ("index", "deviation"))
+    dimensions = np.unique(np.concatenate([part["dimension"] for part in parts]))
+    if len(dimensions) > 1:
+        found = " and ".join(map(str, dimensions.tolist()))
+        raise DataError(f"{what}: vectors of dimension {found}; all must be the same")
+    return {
+        "count": np.array([len(index)]),
+        "dimension": dimensions if len(dimensions) else np.array([0]),
+        "deviation": np.array([deviation[np.argsort(index)].sum()]),
+    }
+
+
+def _shared_rows(_: str, rows: Mapped, among: Mapped) -> Arrays:
+    """How many rows of one set have equals in the other."""
+    return {"count": np.array([int(np.isin(_digests(rows), _digests(among)).sum())])}
 
 
 def _digests(rows: Mapped) -> NDArray[np.void]:

@@ -17,7 +17,7 @@ from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.extract.patches import Features
 from raybench.metrics.partials import Counts, Rows
-from raybench.search.closer import count_closer
+from raybench.search.count_closer import count_closer
 from raybench.search.pairs import Pairs, pair_distances
 from tests.perf import levels, published
 from tests.perf.figures import Figure, Memory, best_of_each, peak_resident_bytes

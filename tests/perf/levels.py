@@ -16,7 +16,7 @@ from raybench.engine.shards import Shard
 from raybench.extract.patches import IMAGES_PER_SHARD, Features
 from raybench.formats.hpatches import ReferencePatches
 from raybench.formats.shardfile import Arrays
-from raybench.search.closer import Patches, Search
+from raybench.search.count_closer import GroupedPatches, Search
 from raybench.search.pairs import Pairs
 
 SEQUENCES, IMAGES, DIMENSION = 40, 16, 128
@@ -84,7 +84,7 @@ def retrieval(patches: int, queries: int, distractors: int) -> tuple[SplitQuerie
     chosen = np.random.default_rng(0).permutation(SEQUENCES * patches)[: queries + distractors]
     sequence, patch = (part.astype(np.int32) for part in divmod(chosen, patches))
     asked, others = slice(0, queries), slice(queries, None)
-    sides = [Patches(sequence[at] * np.int32(IMAGES), patch[at], sequence[at]) for at in (asked, others)]
+    sides = [GroupedPatches(sequence[at] * np.int32(IMAGES), patch[at], sequence[at]) for at in (asked, others)]
     search = Search(sides[0], sides[1], cuts_of_pools(sequence[asked], sequence[others]), 0)
     names = tuple(f"v_{number:02d}" for number in range(SEQUENCES))
     views = (sides[0].image[:, None] + np.arange(1, IMAGES, dtype=np.int32)).reshape(-1)

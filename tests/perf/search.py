@@ -23,7 +23,7 @@ from raybench.engine.shards import Shard
 from raybench.extract.vector_set import VectorSet, vector_arrays
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import TopK
-from raybench.search.tiles import search_sets
+from raybench.search.set_search import search_sets
 from tests.perf.figures import Figure, best_of_each
 
 ROUNDS = 3
@@ -108,7 +108,7 @@ def _ours(
 ) -> tuple[float, int, TopK]:
     run = Run(f"{folder}/round-{name}/out", f"{folder}/round-{name}/store", executor, Silent())
     started = time.perf_counter()
-    found = search_sets(run, *sets, K, "L2", device="cpu", global_candidates=wide)
+    found = search_sets(run, *sets, K, "squared_L2", device="cpu", global_candidates=wide)
     seconds = time.perf_counter() - started
     return seconds, run.records[0].shards, TopK.from_arrays(found.nearest.read(0))
 

@@ -12,7 +12,7 @@ from raybench.engine.progress import Silent
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Run
 from raybench.search.candidates import global_pairs, nearest_pairs
-from raybench.search.tiles import search_sets
+from raybench.search.set_search import search_sets
 from tests.perf.figures import Memory
 from tests.perf.full_size import tree
 from tests.perf.search import made_up
@@ -31,7 +31,7 @@ def figures(folder: Path) -> Iterator[Memory]:
         references = made_up(run, "references", REFERENCES, DIMENSION, 65_536)
         with Watched() as watched:
             started = time.perf_counter()
-            found = search_sets(run, queries, references, K, "L2", device="cpu", global_candidates=True)
+            found = search_sets(run, queries, references, K, "squared_L2", device="cpu", global_candidates=True)
             nearest_pairs(run, found)
             global_pairs(run, found)
             seconds = time.perf_counter() - started

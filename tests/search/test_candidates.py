@@ -16,11 +16,10 @@ from raybench.errors import DataError
 from raybench.search import candidates
 from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.codecs import FailedCodec, project_sets
-from raybench.search.exact_search import row_distances
-from raybench.search.proposers import Threshold, below_by_torch
+from raybench.search.distances import row_distances
 from raybench.search.query_bias import query_biases
 from raybench.search.score_norm import ScoreNorm, parse_norms
-from raybench.search.tiles import search_sets
+from raybench.search.set_search import search_sets
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "disc"
 
@@ -56,7 +55,7 @@ def folder(tmp_path_factory):
     queries=st.integers(1, 12),
     references=st.integers(1, 60),
     k=st.integers(1, 4),
-    metric=st.sampled_from(["L2", "ip"]),
+    metric=st.sampled_from(["squared_L2", "ip"]),
     whole=st.booleans(),
     seed=st.integers(0, 10**6),
     size=st.integers(1, 60),
@@ -90,13 +89,13 @@ def test_queries_that_hold_most_of_the_best_pairs_are_searched_again_and_few_oth
         vector_set(run, "queries", asked, 9),
         vector_set(run, "references", among, 50),
         3,
-        "L2",
+        "squared_L2",
         device="cpu",
         global_candidates=True,
     )
     pairs = triples(run, global_pairs(run, found))
-    assert pairs == best_pairs(every_score(asked, among, "L2"), 3)
-    threshold = run.map(candidates.GlobalThreshold(found.nearest, 3, None), 1, 1)
+    assert pairs == best_pairs(every_score(asked, among, "squared_L2"), 3)
+    threshold = candidates.global_threshold(run, found)
     saturated = set(run.read(threshold, 0)["saturated"].tolist())
     assert {7, 31} <= saturated
     assert len(saturated) <= 10  # each has twelve pairs or more among the 120 best that are listed
@@ -171,17 +170,6 @@ def test_a_norm_beyond_the_training_set_is_one_line(tmp_path):
         query_biases(run, queries, training, [ScoreNorm(1.0, 0, 7)], device="cpu")
 
 
-def test_torch_and_numpy_find_the_same_products_below_their_limits():
-    rng = np.random.default_rng(0)
-    left, right = (rng.integers(-3, 4, (n, 5)).astype(np.float32) for n in (30, 70))
-    left[3, 2] = np.nan
-    limits = rng.integers(-9, 9, 30).astype(np.float32)
-    for one, other in zip(
-        below_by_torch(left, right, limits, "cpu"), Threshold(False).below(left, right, limits), strict=True
-    ):
-        assert one.tolist() == other.tolist()
-
-
 def test_ray_with_eight_devices_gives_the_bytes_of_inline(tmp_path, local_ray):
     from raybench.engine.ray_core import RayExecutor
 
@@ -197,7 +185,7 @@ def test_ray_with_eight_devices_gives_the_bytes_of_inline(tmp_path, local_ray):
             vector_set(run, "references", descriptors(900)),
         )
         device = "gpu" if name == "ray" else "cpu"
-        found = search_sets(run, queries, references, 5, "L2", device=device, global_candidates=True)
+        found = search_sets(run, queries, references, 5, "squared_L2", device=device, global_candidates=True)
         seen.add(Path(global_pairs(run, found).uri(0)).read_bytes())
     executor.close()
     assert len(seen) == 1
@@ -248,7 +236,7 @@ def test_golden_figures_come_out_of_codecs_norms_and_both_kinds_of_candidates(tm
         queries, references, training = projected
         biases = query_biases(run, queries, training, parse_norms(norm), device="cpu")
         found = search_sets(
-            run, queries, references, 10, "ip" if biases else "L2", device="cpu", global_candidates=True
+            run, queries, references, 10, "ip" if biases else "squared_L2", device="cpu", global_candidates=True
         )
         listed = (nearest_pairs if kind == "knn" else global_pairs)(run, found, biases[0] if biases else None)
         seen = golden_figures(triples(run, listed), truth)

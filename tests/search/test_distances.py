@@ -1,19 +1,22 @@
-"""Row-wise distances: equal bytes for every cut, and the values that scipy and plain bits give."""
+"""Row-wise distances: equal bytes for every cut, and the values of exact arithmetic, scipy and plain bits."""
 
 import itertools
 
 import numpy as np
 import pytest
+from exact_rows import ALL_DISTANCES, PRODUCT_DISTANCES, ROUND, ROUND_DOUBLES, RUGGED, decided, exact, is_rounded, made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import distance as scipy_distance
 
 from raybench.errors import DataError
-from raybench.search.distances import DISTANCES, row_distances
+from raybench.search import distances as module
+from raybench.search.distances import measured, row_distances
 
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
-DTYPES = {"L2": (np.float32, np.float64, np.uint8), "L1": (np.float32, np.float64, np.uint8), "hamming": (np.uint8,)}
+UNMASKED = ("L2", "squared_L2", "ip", "L1", "hamming")
+DTYPES = dict.fromkeys(UNMASKED, (np.float32, np.float64, np.uint8)) | {"hamming": (np.uint8,)}
 cuts = st.lists(st.integers(0, 40), max_size=5)
 
 
@@ -28,7 +31,7 @@ def matrices(draw, distance: str) -> tuple[np.ndarray, np.ndarray]:
     return tuple((rng.standard_normal((2, rows, width)) * 10.0 ** rng.integers(-6, 6, (2, rows, width))).astype(dtype))
 
 
-@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("distance", UNMASKED)
 @quick
 @given(st.data())
 def test_however_rows_are_cut_the_bytes_are_equal(distance, data):
@@ -39,7 +42,7 @@ def test_however_rows_are_cut_the_bytes_are_equal(distance, data):
     assert np.concatenate(parts).tobytes() == row_distances(a, b, distance).tobytes()
 
 
-@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("distance", UNMASKED)
 @quick
 @given(st.data())
 def test_the_memory_order_of_the_rows_does_not_change_the_bytes(distance, data):
@@ -48,7 +51,7 @@ def test_the_memory_order_of_the_rows_does_not_change_the_bytes(distance, data):
     assert by_column.tobytes() == row_distances(a, b, distance).tobytes()
 
 
-@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("distance", UNMASKED)
 @quick
 @given(st.data())
 def test_a_distance_does_not_depend_on_which_row_comes_first(distance, data):
@@ -94,7 +97,7 @@ def test_an_unknown_distance_is_refused_by_name():
 
 
 @pytest.mark.parametrize("dimension", [1, 100, 4096, 4097, 9000, 20000])
-@pytest.mark.parametrize("distance", ["L2", "L1"])
+@pytest.mark.parametrize("distance", ["L2", "squared_L2", "ip", "L1"])
 def test_long_rows_are_independent_of_the_cut_too(distance, dimension):
     a, b = np.random.default_rng(0).normal(size=(2, 30, dimension))
     whole = row_distances(a, b, distance)
@@ -117,3 +120,40 @@ def test_masked_l1_takes_each_value_times_its_own_mask():
 def test_masked_l1_needs_a_mask_value_for_each_value():
     with pytest.raises(DataError, match="dimension 3"):
         row_distances(np.zeros((1, 3)), np.zeros((1, 3)), "masked_L1")
+
+
+@pytest.mark.parametrize("distance", ALL_DISTANCES)
+@quick
+@given(st.sampled_from(sorted(ROUND | ROUND_DOUBLES)), st.integers(0, 2**32), st.integers(1, 4))
+def test_sums_that_float64_holds_are_exact(distance, kind, seed, half):
+    kind = "small integers" if distance == "masked_L1" and kind in ROUND_DOUBLES else kind
+    rng = np.random.default_rng(seed)
+    a, b = (made(rng, kind, (9, 2 * half), distance) for _ in range(2))
+    expected = [decided(exact(x, y, distance)[0], distance) for x, y in zip(a, b, strict=True)]
+    assert row_distances(a, b, distance).tolist() == expected
+
+
+@pytest.mark.parametrize("distance", ["L2", "squared_L2", "ip", "L1"])
+@quick
+@given(st.sampled_from(sorted(RUGGED)), st.integers(0, 2**32), st.sampled_from([1, 3, 130]))
+def test_other_sums_are_exact_but_for_rounding(distance, kind, seed, dimension):
+    rng = np.random.default_rng(seed)
+    a, b = (made(rng, kind, (3, dimension), distance) for _ in range(2))
+    for x, y, found in zip(a, b, row_distances(a, b, distance).tolist(), strict=True):
+        assert is_rounded(found, *exact(x, y, distance), dimension, distance)
+
+
+def test_a_product_of_nothing_is_no_negative_zero():
+    assert np.copysign(1, row_distances(np.zeros((1, 3)), np.ones((1, 3)), "ip")).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("distance", PRODUCT_DISTANCES)
+@pytest.mark.parametrize("dimension", [3, 256, 5_000])
+def test_distances_of_pairs_do_not_depend_on_which_pairs_are_measured_together(monkeypatch, distance, dimension):
+    rng = np.random.default_rng(5)
+    queries, references = (rng.standard_normal((n, dimension)).astype(np.float32) for n in (20, 50))
+    pairs = rng.integers(20, size=300), rng.integers(50, size=300)
+    alone = row_distances(queries[pairs[0]], references[pairs[1]], distance)
+    for values in (1, 7 * dimension, module.VALUES_AT_ONCE):
+        monkeypatch.setattr(module, "VALUES_AT_ONCE", values)
+        assert measured(queries, references, pairs, distance).tobytes() == alone.tobytes()

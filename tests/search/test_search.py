@@ -11,8 +11,9 @@ from raybench.engine.progress import Silent
 from raybench.engine.run import Run
 from raybench.errors import DataError
 from raybench.search.candidates import global_pairs, nearest_pairs
-from raybench.search.exact_search import row_distances
-from raybench.search.tiles import Tiles, search_sets
+from raybench.search.distances import row_distances
+from raybench.search.set_search import search_sets
+from raybench.search.tiles import Tiles
 
 
 def descriptors(count, dimension=16, seed=0, whole=False):
@@ -38,7 +39,7 @@ def stored(mapped):
     return Path(mapped.uri(0)).read_bytes()
 
 
-@pytest.mark.parametrize("metric", ["L2", "ip"])
+@pytest.mark.parametrize("metric", ["squared_L2", "ip"])
 @pytest.mark.parametrize("whole", [False, True], ids=["floats", "tied whole numbers"])
 def test_the_nearest_of_each_query_are_those_of_brute_force(tmp_path, metric, whole):
     run = inline_run(tmp_path)
@@ -54,8 +55,8 @@ def test_more_neighbours_than_there_are_cost_no_more_than_all(tmp_path, global_c
     run = inline_run(tmp_path)
     queries, references = descriptors(5), descriptors(30, seed=1)
     sets = vector_set(run, "queries", queries), vector_set(run, "references", references)
-    found = search_sets(run, *sets, 10**9, "L2", device="cpu", global_candidates=global_candidates)
-    everything = brute_force(queries, references, 30, "L2")
+    found = search_sets(run, *sets, 10**9, "squared_L2", device="cpu", global_candidates=global_candidates)
+    everything = brute_force(queries, references, 30, "squared_L2")
     assert triples(run.read(nearest_pairs(run, found), 0)) == everything
     if global_candidates:
         pairs = triples(run.read(global_pairs(run, found), 0))
@@ -63,7 +64,7 @@ def test_more_neighbours_than_there_are_cost_no_more_than_all(tmp_path, global_c
         assert "pairs-above" not in {record.name for record in run.records}
 
 
-@pytest.mark.parametrize("metric", ["L2", "ip"])
+@pytest.mark.parametrize("metric", ["squared_L2", "ip"])
 def test_one_two_five_and_any_shards_in_any_order_give_the_same_bytes(tmp_path, metric):
     run = inline_run(tmp_path)
     queries, references = descriptors(90, whole=True), descriptors(600, seed=1, whole=True)
@@ -86,11 +87,13 @@ def test_skipped_images_are_neither_asked_for_nor_found(tmp_path):
     queries, references = descriptors(20), descriptors(200, seed=1)
     asked = vector_set(run, "queries", queries, 6, absent=[3, 4, 5, 0, 1, 2, 19])  # two whole shards but for some
     among = vector_set(run, "references", references, 30, absent=range(50, 120))
-    pairs = run.read(nearest_pairs(run, search_sets(run, asked, among, 200, "L2", device="cpu")), 0)
+    pairs = run.read(nearest_pairs(run, search_sets(run, asked, among, 200, "squared_L2", device="cpu")), 0)
     there = [number for number in range(20) if number not in (0, 1, 2, 3, 4, 5, 19)]
     assert sorted(set(pairs["query"].tolist())) == there
     expected = [
-        pair for pair in brute_force(queries, references, 200, "L2") if pair[0] in there and not 50 <= pair[1] < 120
+        pair
+        for pair in brute_force(queries, references, 200, "squared_L2")
+        if pair[0] in there and not 50 <= pair[1] < 120
     ]
     assert triples(pairs) == expected
 
@@ -101,12 +104,15 @@ def test_images_that_were_never_planned_leave_the_places_of_others_alone(tmp_pat
     kept = np.random.default_rng(0).permutation(150)  # the last fifty were left out before anything was described
     among = [vector_set(run, "some", references, 30, order=kept), vector_set(run, "more", references[:9])]
     pairs = run.read(
-        nearest_pairs(run, search_sets(run, vector_set(run, "queries", queries), among, 20, "L2", device="cpu")), 0
+        nearest_pairs(
+            run, search_sets(run, vector_set(run, "queries", queries), among, 20, "squared_L2", device="cpu")
+        ),
+        0,
     )
     whole = np.concatenate([references[:150], references[:9]])
     expected = [
         (query, place if place < 150 else place + 50, score)
-        for query, place, score in brute_force(queries, whole, 20, "L2")
+        for query, place, score in brute_force(queries, whole, 20, "squared_L2")
     ]
     assert triples(pairs) == expected
 
@@ -116,8 +122,8 @@ def test_several_sets_are_searched_as_one_behind_the_other(tmp_path):
     queries, references = descriptors(30), descriptors(300, seed=1)
     asked = [vector_set(run, "originals", queries[:10], 4), vector_set(run, "copies", queries[10:], 100)]
     among = [vector_set(run, "originals", references[:57], 10), vector_set(run, "distractors", references[57:], 100)]
-    pairs = run.read(nearest_pairs(run, search_sets(run, asked, among, 5, "L2", device="cpu")), 0)
-    assert triples(pairs) == brute_force(queries, references, 5, "L2")
+    pairs = run.read(nearest_pairs(run, search_sets(run, asked, among, 5, "squared_L2", device="cpu")), 0)
+    assert triples(pairs) == brute_force(queries, references, 5, "squared_L2")
 
 
 def test_packed_bits_are_searched_by_hamming_distance(tmp_path):
@@ -127,7 +133,12 @@ def test_packed_bits_are_searched_by_hamming_distance(tmp_path):
         nearest_pairs(
             run,
             search_sets(
-                run, vector_set(run, "queries", bits[:9]), vector_set(run, "references", bits), 4, "L2", device="cpu"
+                run,
+                vector_set(run, "queries", bits[:9]),
+                vector_set(run, "references", bits),
+                4,
+                "squared_L2",
+                device="cpu",
             ),
         ),
         0,
@@ -150,7 +161,7 @@ def test_inline_and_ray_with_any_devices_give_the_same_bytes(tmp_path, local_ray
             run = Run(str(tmp_path / name / "out"), str(tmp_path / name / "store"), executor, Silent())
         asked, among = vector_set(run, "queries", queries), vector_set(run, "references", references, 500)
         device = "gpu" if gpus else "cpu"
-        seen.add(stored(nearest_pairs(run, search_sets(run, asked, among, 10, "L2", device=device))))
+        seen.add(stored(nearest_pairs(run, search_sets(run, asked, among, 10, "squared_L2", device=device))))
         if executor is not None:
             executor.close()
     assert len(seen) == 1
@@ -179,11 +190,11 @@ def test_more_neighbours_than_a_gpu_can_select_are_searched_on_cpus_and_that_is_
     run = inline_run(tmp_path)
     run._observer = Heard()
     asked, among = vector_set(run, "queries", descriptors(3)), vector_set(run, "references", descriptors(3_000, seed=1))
-    found = search_sets(run, asked, among, 2_000, "L2", device="gpu")
+    found = search_sets(run, asked, among, 2_000, "squared_L2", device="gpu")
     assert said == ["search of 2,000 neighbours: FAISS finds at most 2,048 on a GPU, so it runs on CPUs"]
     assert not found.on_device
     assert triples(run.read(nearest_pairs(run, found), 0)) == brute_force(
-        descriptors(3), descriptors(3_000, seed=1), 2_000, "L2"
+        descriptors(3), descriptors(3_000, seed=1), 2_000, "squared_L2"
     )
 
 
@@ -191,11 +202,11 @@ def test_sets_of_different_dimension_are_refused(tmp_path):
     run = inline_run(tmp_path)
     asked, among = vector_set(run, "queries", descriptors(3, 8)), vector_set(run, "references", descriptors(9, 16))
     with pytest.raises(DataError, match="queries have dimension 8, references 16; both must come from one descriptor"):
-        search_sets(run, asked, among, 1, "L2", device="cpu")
+        search_sets(run, asked, among, 1, "squared_L2", device="cpu")
 
 
 def test_an_empty_set_is_refused(tmp_path):
     run = inline_run(tmp_path)
     asked = vector_set(run, "queries", descriptors(3))
     with pytest.raises(DataError, match="references: no vectors"):
-        search_sets(run, asked, vector_set(run, "references", descriptors(0)), 1, "L2", device="cpu")
+        search_sets(run, asked, vector_set(run, "references", descriptors(0)), 1, "squared_L2", device="cpu")

@@ -35,7 +35,7 @@ from raybench.extract.vector_set import VectorSet, take_rows
 from raybench.formats.copydays import BLOCKS, STRONG, CopydaysLayout
 from raybench.formats.names import Strings, strings
 from raybench.metrics.micro_ap import TruePairs
-from raybench.search.tiles import search_sets
+from raybench.search.set_search import search_sets
 from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.sources.image_folders import list_images
 from raybench.sources.named_vectors import find_vectors
@@ -220,7 +220,7 @@ class Plan:
         originals = take_rows(run, images, self.sets.layout.originals, "originals")
         database, k = [originals, *distractors], self.job.options.k
         device, shard_size = "gpu" if run.gpus else "cpu", self.job.shard_size
-        return search_sets(run, images, database, k, "L2", device=device, shard_size=shard_size).nearest
+        return search_sets(run, images, database, k, "squared_L2", device=device, shard_size=shard_size).nearest
 
     def _draw(
         self, run: Run, found: list[CodecResults], truth: TruePairs, queries: Mapping[str, NDArray[np.int64]]

@@ -33,8 +33,8 @@ from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.digests import digest_of_bytes
+from raybench.engine.items import PerItem
 from raybench.engine.run import Run
-from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
 from raybench.extract.isc_files import isc_content, submission_file
 from raybench.extract.vector_set import VectorSet
@@ -45,7 +45,7 @@ from raybench.metrics.micro_ap import TruePairs
 from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.query_bias import query_biases
 from raybench.search.score_norm import ScoreNorm, parse_norms
-from raybench.search.tiles import Found, search_sets
+from raybench.search.set_search import FoundNeighbours, search_sets
 from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.table import note_of
 
@@ -301,7 +301,7 @@ def find_candidates(
     """One search serves both kinds of candidates, and one by inner product serves every normalisation."""
     how: dict[str, Any] = {"device": "gpu" if run.gpus else "cpu", "shard_size": shard_size}
     queries, references = sets["queries"], sets["references"]
-    nearest = search_sets(run, queries, references, k, "L2", **how, global_candidates=True)
+    nearest = search_sets(run, queries, references, k, "squared_L2", **how, global_candidates=True)
     yield from _both_kinds(run, codec, NO_NORM, nearest, None)
     if norms:
         biases = query_biases(run, queries, sets["training"], norms, **how)
@@ -310,7 +310,7 @@ def find_candidates(
             yield from _both_kinds(run, codec, str(norm), nearest, bias)
 
 
-def _both_kinds(run: Run, codec: str, norm: str, found: Found, bias: Mapped | None) -> Iterator[Candidates]:
+def _both_kinds(run: Run, codec: str, norm: str, found: FoundNeighbours, bias: PerItem | None) -> Iterator[Candidates]:
     yield Candidates(Variant(codec, norm, "knn"), nearest_pairs(run, found, bias))
     yield Candidates(Variant(codec, norm, "global"), global_pairs(run, found, bias))
 

@@ -140,7 +140,7 @@ class MatchImages:
 
     def _figures(self, reference: int, target: int) -> tuple[float, float]:
         found = nearest(self.features.whole(reference), self.features.whole(target), 1, self.distance)
-        return matching_figures(found.index[:, 0], found.distance[:, 0])
+        return matching_figures(found.place[:, 0], found.distance[:, 0])
 
 
 PAIR_FIGURES = (Figure("ap"), Figure("success_rate"))

@@ -37,7 +37,7 @@ from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Counts, Rows
-from raybench.search.closer import Patches, Search, count_closer
+from raybench.search.count_closer import GroupedPatches, Search, count_closer
 from raybench.search.pairs import Pairs, pair_distances
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
@@ -95,8 +95,8 @@ def _laid_out(
         distractors = lists[DISTRACTOR_FILE.format(split.name)]
         images = patches.layout.images(number)
         group, own = (patches.layout.of(listed.sequences)[listed.sequence] for listed in (distractors, queries))
-        references = Patches(images[group, 0, 0], distractors.patch, group)
-        asked = Patches(images[own, 0, 0], queries.patch, own)
+        references = GroupedPatches(images[group, 0, 0], distractors.patch, group)
+        asked = GroupedPatches(images[own, 0, 0], queries.patch, own)
         splits.append(SplitQueries(split.name, queries, Search(asked, references, cuts_of_pools(own, group), first)))
         views = images[own, :, 1:].reshape(len(queries), -1)  # (queries, levels x numbers)
         image, patch = (np.repeat(values, views.shape[1]) for values in (asked.image, asked.patch))

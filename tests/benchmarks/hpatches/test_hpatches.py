@@ -129,8 +129,8 @@ def test_retrieval_is_byte_equal_for_every_tile(raybench, tmp_path, monkeypatch)
     tables = set()
     for references, queries in ((None, None), (10, 3), (64, 5), (1, 14)):
         if references:
-            monkeypatch.setattr("raybench.search.closer.REFERENCES_PER_TILE", references)
-            monkeypatch.setattr("raybench.search.closer.QUERIES_PER_TILE", queries)
+            monkeypatch.setattr("raybench.search.count_closer.CLOSER_REFERENCES", references)
+            monkeypatch.setattr("raybench.search.count_closer.CLOSER_QUERIES", queries)
         out = tmp_path / str(references)
         run(raybench, "retrieval", out, *INLINE)
         tables.add(((out / "hpatches_retrieval.csv").read_bytes(), (out / "tables/per_query.parquet").read_bytes()))
