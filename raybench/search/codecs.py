@@ -1,6 +1,6 @@
 """Codecs: FAISS index_factory strings of vector transforms before `Flat`. Checked, trained once, applied in shards.
 
-FAISS reads the string and trains; what it learnt is stored as arrays, and `metrics.projection` applies them, so that a
+FAISS reads the string and trains; what it learnt is stored as arrays, and `search.projection` applies them, so that a
 descriptor's projection depends on nothing but itself. Training vectors are taken in name order, a seeded sample of them
 where there are very many, by one thread: neither shards nor workers show.
 """
@@ -23,7 +23,7 @@ from raybench.extract.vector_set import VectorSet, vector_arrays
 from raybench.formats.shardfile import Arrays
 from raybench.search.projection import Centre, Linear, Normalise, Projection, Remap, Step
 
-FLAT = "Flat"
+FLAT_CODEC = "Flat"
 TRANSFORMS = "PCA, PCAW, PCAR, PCAWR, L2norm, RR, OPQ, ITQ, Pad"
 ANY_DIMENSION = 4_096  # to read a string by, where the dimension is not known yet
 ROWS_PER_DIMENSION = 1_000  # of which PCA takes no more: FAISS would draw a sample of its own
@@ -138,7 +138,7 @@ class Transforms:
 def codec_problems(codec: str, dimension: int | None = None, training: int | None = None) -> list[str]:
     """Everything wrong with a codec, a line each; more can be told when dimension and training vectors are known."""
     *before, last = codec.split(",")
-    if last != FLAT:
+    if last != FLAT_CODEC:
         return [f"codec {codec!r}: ends in {last!r}; it must end in Flat, since search is exact"]
     width = dimension or ANY_DIMENSION
     wrong = [word for word in before if not _is_transform(word, width)]
@@ -153,58 +153,51 @@ def codec_problems(codec: str, dimension: int | None = None, training: int | Non
 
 def trains(codec: str) -> bool:
     """Whether a codec (without problems) needs training vectors."""
-    return codec != FLAT and Transforms(codec, ANY_DIMENSION).trains
+    return codec != FLAT_CODEC and Transforms(codec, ANY_DIMENSION).trains
 
 
 def default_codecs(dimension: int, normalised: bool) -> tuple[str, ...]:
     """The published list for descriptors of this dimension, of length 1 or not."""
     white = f"PCAW{dimension}"
     if normalised:
-        return FLAT, f"{white},L2norm,Flat"
-    return FLAT, "L2norm,Flat", f"{white},L2norm,Flat", f"L2norm,{white},Flat"
+        return FLAT_CODEC, f"{white},L2norm,Flat"
+    return FLAT_CODEC, "L2norm,Flat", f"{white},L2norm,Flat", f"L2norm,{white},Flat"
 
 
 @dataclass(frozen=True)
-class TrainCodec:
-    """The stage, of one shard, that trains a codec. One that does not learn takes no more than the set's dimension."""
+class CodecTraining:
+    """A codec and what it is trained on; one that does not learn takes no more than the set's dimension."""
 
     codec: str
     training: VectorSet
     seed: int
 
-    name = "train-codec"
-    version = 1
-    on_device = False
-
     @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.codec, self.training.digest, self.seed)
-
-    def load(self, shard: Shard) -> NDArray[np.float32]:
-        return sampled_rows(self.training, self.seed) if trains(self.codec) else one_row(self.training)
-
-    def compute(self, payload: NDArray[np.float32]) -> Arrays:
-        problems = codec_problems(self.codec, payload.shape[1], len(payload) if trains(self.codec) else None)
-        if problems:
-            raise CodecFailed("; ".join(problems))
-        try:
-            projection = Transforms(self.codec, payload.shape[1]).trained(payload)
-        except RuntimeError as error:  # FAISS's own
-            raise CodecFailed(f"codec {self.codec!r}: can't be trained ({_last_line(error)})") from error
-        if not projection.is_finite:
-            raise CodecFailed(
-                f"codec {self.codec!r}: not finite after training on {len(payload):,} vectors, which do not fill the "
-                "dimensions asked for; give a smaller dimension or other training images"
-            )
-        return projection.to_arrays()
-
-    def keys(self, shard: Shard) -> str:
+    def name(self) -> str:
         return f"codec {self.codec} on {self.training.what}"
+
+
+def _train_codec(asked: CodecTraining) -> Arrays:
+    codec, learns = asked.codec, trains(asked.codec)
+    rows = sampled_rows(asked.training, asked.seed) if learns else one_row(asked.training)
+    problems = codec_problems(codec, rows.shape[1], len(rows) if learns else None)
+    if problems:
+        raise CodecFailed("; ".join(problems))
+    try:
+        projection = Transforms(codec, rows.shape[1]).trained(rows)
+    except RuntimeError as error:  # FAISS's own
+        raise CodecFailed(f"codec {codec!r}: can't be trained ({_last_line(error)})") from error
+    if not projection.is_finite:
+        raise CodecFailed(
+            f"codec {codec!r}: not finite after training on {len(rows):,} vectors, which do not fill the "
+            "dimensions asked for; give a smaller dimension or other training images"
+        )
+    return projection.to_arrays()
 
 
 @dataclass(frozen=True)
 class Project:
-    """The stage that projects a set, a shard of it a shard."""
+    """The stage that projects a set, one shard for each of its shards."""
 
     codec: str
     trained: Mapped
@@ -240,12 +233,13 @@ def project_sets(
 
     A codec that can't be trained or gives values that are not finite is a result, not an error.
     """
-    if codec == FLAT:
+    if codec == FLAT_CODEC:
         return tuple(sets)
     if training is None and trains(codec):
         raise ValueError(f"codec {codec!r} needs training vectors")
     try:
-        trained = run.map(TrainCodec(codec, sets[0] if training is None else training, seed), 1, 1)
+        asked = CodecTraining(codec, sets[0] if training is None else training, seed)
+        trained = run.each(_train_codec, [asked], version=1)
         return tuple(_projected(run, codec, trained, one) for one in sets)
     except CodecFailed as failed:
         return FailedCodec(codec, str(failed))
@@ -287,7 +281,7 @@ def _projected(run: Run, codec: str, trained: Mapped, vectors: VectorSet) -> Vec
 
 def _is_transform(word: str, dimension: int) -> bool:
     try:
-        found = Transforms(f"{word},{FLAT}", dimension)
+        found = Transforms(f"{word},{FLAT_CODEC}", dimension)
     except RuntimeError:
         return False
     return found.is_flat and found.count == 1
