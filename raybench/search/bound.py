@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 UNIT_ROUNDOFF = 2.0**-24
 SPARE_ROUNDINGS = 16
-LOST = 2.0**-120
+LOST_NEAR_ZERO = 2.0**-120
 VANISHING_ROOT = 2.0**-511  # smaller differences have squares that float64 may lose
 SAFE_EXPONENT = 40  # float32 squares of numbers below 2**40 and above 2**-40 neither overflow nor vanish
 SAFE_REACH = 2.0**62  # sums of float32 squares and products of numbers below it do not overflow
@@ -60,7 +60,7 @@ class Bound:
     def lost(self, own: NDArray[np.float64], other: float) -> NDArray[np.float64]:
         """What values may lose near zero."""
         vanished = 0.0 if self.distance == "L1" else np.square(self.scale * VANISHING_ROOT)
-        return (self.dimension + SPARE_ROUNDINGS) * (LOST * (1.0 + own + other) + vanished)
+        return (self.dimension + SPARE_ROUNDINGS) * (LOST_NEAR_ZERO * (1.0 + own + other) + vanished)
 
     def where_known(self, errors: NDArray[np.float64], own: NDArray[np.float64], other: float) -> NDArray[np.float64]:
         """The errors, or inf where float32 sums or the deciding ones may overflow."""

@@ -17,7 +17,7 @@ from raybench.search.bound import Bound, largest, norms, scale_of, scaled
 from raybench.search.distances import RowPairs
 from raybench.search.products import Factors, Margins
 from raybench.search.proposers import Unsettled
-from raybench.search.tiles import balanced
+from raybench.search.tiles import even_size
 
 TILE_CELLS = 1 << 21  # values at once: 8 MB of float32; image pairs are then two tiles or three
 FEW = 4  # neighbours that are found by as many passes over the values; for more, groups of columns are faster
@@ -80,7 +80,7 @@ class ByNumpy:
     def tiles(self, queries: NDArray[Any], references: NDArray[Any], distance: str) -> Iterator[ValueTile]:
         """Tiles of one size, in order."""
         fill = _FILLS[distance](references, distance)
-        height = balanced(len(queries), self.cells // max(len(references), 1))
+        height = even_size(len(queries), self.cells // max(len(references), 1))
         padded = np.empty((height, -(-len(references) // GROUP_COLUMNS) * GROUP_COLUMNS), np.float32)
         padded[:, len(references) :] = np.inf
         for start in range(0, len(queries), height):

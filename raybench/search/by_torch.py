@@ -13,7 +13,7 @@ from raybench.search.by_numpy import ByNumpy, limits_of
 from raybench.search.distances import RowPairs
 from raybench.search.products import Factors, Margins
 from raybench.search.proposers import Proposer, Unsettled, in_question
-from raybench.search.tiles import balanced
+from raybench.search.tiles import even_size
 
 GPU_CELLS = 1 << 24  # products looked at once: a GPU wants more than a CPU
 
@@ -55,7 +55,7 @@ class ByTorch:
         torch.backends.cuda.matmul.allow_tf32 = False
         factors = Factors(references, distance)
         right = torch.from_numpy(factors.right).to(self.device)
-        height = balanced(len(queries), self.cells // max(len(references), 1))
+        height = even_size(len(queries), self.cells // max(len(references), 1))
         for start in range(0, len(queries), height):
             left, margins = factors.left(queries[start : start + height])
             values = torch.from_numpy(left).to(self.device) @ right.T

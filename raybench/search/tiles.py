@@ -25,10 +25,10 @@ class Tiles:
 
         Queries are cut first: each slice of references costs a measurement of k pairs per query.
         """
-        height = balanced(queries, min(max(-(-queries // LEAST_TILES), tall[0]), tall[-1]))
+        height = even_size(queries, min(max(-(-queries // LEAST_TILES), tall[0]), tall[-1]))
         least = -(-LEAST_TILES // -(-queries // height))
         width = min(REFERENCES_PER_SLICE, max(-(-references // least), LEAST_REFERENCES))
-        return cls(queries, references, height, shard_size or balanced(references, width))
+        return cls(queries, references, height, shard_size or even_size(references, width))
 
     @property
     def slices(self) -> int:
@@ -52,10 +52,10 @@ class Tiles:
         return f"{queries} {rows.start:,}..{rows.stop - 1:,} x {references} {columns.start:,}..{columns.stop - 1:,}"
 
 
-def balanced(count: int, most: int) -> int:
+def even_size(count: int, most: int) -> int:
     """The size of parts of at most `most` (but at least 1) that are as equal as can be.
 
-    >>> balanced(10, 4), balanced(10, 5), balanced(0, 4)
+    >>> even_size(10, 4), even_size(10, 5), even_size(0, 4)
     (4, 5, 1)
     """
     parts = max(-(-count // max(most, 1)), 1)
