@@ -105,5 +105,6 @@ def scale_of(size: float) -> float:
 
 def scaled(rows: NDArray[Any], scale: float) -> NDArray[np.float32]:
     """Rows times the scale, as float32; rows themselves where that changes nothing."""
-    exact = rows if scale == 1.0 else np.multiply(rows, scale, dtype=np.float64)
-    return exact.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # what overflows has an infinite norm, of which nothing is known
+        exact = rows if scale == 1.0 else np.multiply(rows, scale, dtype=np.float64)
+        return exact.astype(np.float32, copy=False)
