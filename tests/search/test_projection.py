@@ -47,7 +47,9 @@ def test_a_trained_codec_projects_as_faiss_does(codec):
     index = faiss.index_factory(24, codec)
     index.train(training)
     theirs = np.frombuffer(index.sa_encode(asked), np.float32).reshape(300, -1)
-    np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6 * np.abs(theirs).max())
+    if "PCA" in codec:  # which way an axis points is nobody's; what is compared are products of rows
+        ours, theirs = (one.astype(np.float64) @ one.astype(np.float64).T for one in (ours, theirs))
+    np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=5e-6 * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize("codec", CODECS)
