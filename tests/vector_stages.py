@@ -36,12 +36,12 @@ class Given:
         return f"rows {shard.start}..{shard.stop - 1}"
 
 
-def vector_set(run, what, vectors, size=100, order=None, absent=()):
+def vector_set(run, role, vectors, size=100, order=None, absent=()):
     """A set of these vectors in name order; published in another order, of some places only, without some, if asked."""
     place = np.arange(len(vectors)) if order is None else np.asarray(order)
     rows = np.asarray(vectors)[place]
     place = np.where(np.isin(place, np.asarray(absent, np.int64)), -1, place)
-    return VectorSet(what, run.map(Given(place, rows), len(rows), size), len(vectors))
+    return VectorSet(role, run.map(Given(place, rows), len(rows), size), len(vectors))
 
 
 def inline_run(folder):

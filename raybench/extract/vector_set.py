@@ -33,9 +33,9 @@ Piece = tuple[NDArray[np.int64], NDArray[np.float32]]  # index and vectors of so
 
 @dataclass(frozen=True)
 class VectorSet:
-    """Vectors of `count` named images, cut into shards; `what` they are (queries, references …) for messages."""
+    """Vectors of `count` named images, cut into shards; `role` (queries, references …) names them in messages."""
 
-    what: str
+    role: str
     mapped: Mapped
     count: int
 
@@ -92,10 +92,10 @@ class ReadSet:
         return f"{self.source.where(shard.start)} … {self.source.where(shard.stop - 1)}"
 
 
-def read_set(run: Run, source: NamedVectors, what: str, shard_size: int | None = None) -> VectorSet:
+def read_set(run: Run, source: NamedVectors, role: str, shard_size: int | None = None) -> VectorSet:
     """The vectors of a source in shards; by default as many rows per shard as fit in 16 MB."""
     size = shard_size or max(SHARD_BYTES // (4 * source.dimension), 1)
-    return VectorSet(what, run.map(ReadSet(source.rows), len(source.rows), size), len(source))
+    return VectorSet(role, run.map(ReadSet(source.rows), len(source.rows), size), len(source))
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,13 @@ class TakeRows:
         return payload
 
     def keys(self, shard: Shard) -> str:
-        return f"{len(shard):,} of the {self.vectors.what}"
+        return f"{len(shard):,} of the {self.vectors.role}"
 
 
-def take_rows(run: Run, vectors: VectorSet, wanted: NDArray[np.int64], what: str) -> VectorSet:
+def take_rows(run: Run, vectors: VectorSet, wanted: NDArray[np.int64], role: str) -> VectorSet:
     """The rows of these images, by rising index; the first of them has index 0 in the new set."""
     mapped = run.map(TakeRows(vectors, wanted), len(wanted), min(max(len(wanted), 1), ROWS_PER_SHARD))
-    return VectorSet(what, mapped, len(wanted))
+    return VectorSet(role, mapped, len(wanted))
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ class SetRows:
         return cls((sets,) if isinstance(sets, VectorSet) else tuple(sets))
 
     @property
-    def what(self) -> str:
-        return " + ".join(one.what for one in self.sets)
+    def role(self) -> str:
+        return " + ".join(one.role for one in self.sets)
 
     @property
     def digest(self) -> str:
@@ -179,7 +179,7 @@ class SetRows:
         pieces = [piece for piece in self._pieces(start, stop, only) if len(piece[0])]
         dimensions = sorted({vectors.shape[1] for _, vectors in pieces})
         if len(dimensions) > 1:
-            raise DataError(f"{self.what}: vectors of dimension {' and '.join(map(str, dimensions))}; expected one")
+            raise DataError(f"{self.role}: vectors of dimension {' and '.join(map(str, dimensions))}; expected one")
         if len(pieces) == 1:
             return pieces[0]
         if not pieces:

@@ -91,7 +91,7 @@ class PairsAbove:
         return best.to_arrays()
 
     def keys(self, shard: Shard) -> str:
-        return self.tiles.words(shard.index, self.found.queries.what, self.found.references.what)
+        return self.tiles.words(shard.index, self.found.queries.role, self.found.references.role)
 
 
 def nearest_pairs(run: Run, found: FoundNeighbours, bias: PerItem | None = None) -> Mapped:

@@ -174,7 +174,7 @@ class CodecTraining:
 
     @property
     def name(self) -> str:
-        return f"codec {self.codec} on {self.training.what}"
+        return f"codec {self.codec} on {self.training.role}"
 
 
 def _train_codec(asked: CodecTraining) -> Arrays:
@@ -219,11 +219,11 @@ class Project:
         projected = Projection.from_arrays(arrays).apply(rows) if len(rows) else rows
         bad = np.flatnonzero(~np.isfinite(projected).all(axis=1))
         if len(bad):
-            raise CodecFailed(f"codec {self.codec!r}: gives values that are not finite for {self.vectors.what}")
+            raise CodecFailed(f"codec {self.codec!r}: gives values that are not finite for {self.vectors.role}")
         return vector_arrays(index, projected)
 
     def keys(self, shard: Shard) -> str:
-        return f"{self.vectors.what} {shard.start:,}..{shard.stop - 1:,} by codec {self.codec}"
+        return f"{self.vectors.role} {shard.start:,}..{shard.stop - 1:,} by codec {self.codec}"
 
 
 def project_sets(
@@ -276,7 +276,7 @@ def _projected(run: Run, codec: str, trained: Mapped, vectors: VectorSet) -> Vec
     shards = vectors.mapped.shards
     count, size = (shards[-1].stop, len(shards[0])) if shards else (0, 1)
     mapped = run.map(Project(codec, trained, vectors), count, size)
-    return VectorSet(vectors.what, mapped, vectors.count)
+    return VectorSet(vectors.role, mapped, vectors.count)
 
 
 def _is_transform(word: str, dimension: int) -> bool:

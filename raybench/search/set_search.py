@@ -72,12 +72,12 @@ class SearchTiles:
         return TopK.of(query, found.distance, found.place, self.k).to_arrays()
 
     def keys(self, shard: Shard) -> str:
-        return self.tiles.words(shard.index, self.queries.what, self.references.what)
+        return self.tiles.words(shard.index, self.queries.role, self.references.role)
 
     def _check_dimension(self, queries: NDArray[np.float32], references: NDArray[np.float32]) -> None:
         if queries.shape[1] != references.shape[1]:
             raise DataError(
-                f"{self.queries.what} have dimension {queries.shape[1]}, {self.references.what} {references.shape[1]}; "
+                f"{self.queries.role} have dimension {queries.shape[1]}, {self.references.role} {references.shape[1]}; "
                 "both must come from one descriptor"
             )
 
@@ -120,7 +120,7 @@ def search_sets(
     asked, among = SetRows.of(queries), SetRows.of(references)
     for rows in (asked, among):
         if not len(rows):
-            raise DataError(f"{rows.what}: no vectors; a search needs at least one")
+            raise DataError(f"{rows.role}: no vectors; a search needs at least one")
     # With one place to spare a list that holds all references ends open, by which global_pairs knows it is whole.
     width = min(GLOBAL_FACTOR * k, len(among) + 1) if global_candidates else min(k, len(among))
     on_device = device == "gpu"

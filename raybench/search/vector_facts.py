@@ -28,7 +28,7 @@ NORMALISED_WITHIN = 0.01  # mean of | |x| - 1 | over all descriptors, as the pub
 class VectorFacts:
     """What is known of one set; `rows` has, by shard, `index`, `digest` and `deviation` (| |x| - 1 |) of each row."""
 
-    what: str
+    role: str
     count: int
     dimension: int
     deviation: float  # summed over the set
@@ -64,18 +64,18 @@ class RowFacts:
         }
 
     def keys(self, shard: Shard) -> str:
-        return f"{self.vectors.what} {shard.start:,}..{shard.stop - 1:,}"
+        return f"{self.vectors.role} {shard.start:,}..{shard.stop - 1:,}"
 
 
 def vector_facts(run: Run, vectors: VectorSet) -> VectorFacts:
     """Count, dimension and length of a set's vectors."""
     shards = vectors.mapped.shards
     if not shards:
-        raise DataError(f"{vectors.what}: no vectors; expected at least one")
+        raise DataError(f"{vectors.role}: no vectors; expected at least one")
     rows = run.map(RowFacts(vectors), shards[-1].stop, len(shards[0]))
-    found = run.read(run.each(_set_facts, [vectors.what], rows, version=1), 0)
+    found = run.read(run.each(_set_facts, [vectors.role], rows, version=1), 0)
     return VectorFacts(
-        vectors.what, int(found["count"][0]), int(found["dimension"][0]), float(found["deviation"][0]), rows
+        vectors.role, int(found["count"][0]), int(found["dimension"][0]), float(found["deviation"][0]), rows
     )
 
 
@@ -99,14 +99,14 @@ def leakage_notes(run: Run, facts: Mapping[str, VectorFacts]) -> Iterator[str]:
             yield f"LEAKAGE: {shared:,} {role} have a descriptor that a training image has, too."
 
 
-def _set_facts(what: str, rows: Mapped) -> Arrays:
+def _set_facts(role: str, rows: Mapped) -> Arrays:
     """The rows of one set summed up, in name order."""
     parts = [rows.read(one.index) for one in rows.shards]
     index, deviation = (np.concatenate([part[name] for part in parts]) for name in ("index", "deviation"))
     dimensions = np.unique(np.concatenate([part["dimension"] for part in parts]))
     if len(dimensions) > 1:
         found = " and ".join(map(str, dimensions.tolist()))
-        raise DataError(f"{what}: vectors of dimension {found}; all must be the same")
+        raise DataError(f"{role}: vectors of dimension {found}; all must be the same")
     return {
         "count": np.array([len(index)]),
         "dimension": dimensions if len(dimensions) else np.array([0]),

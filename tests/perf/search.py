@@ -39,7 +39,7 @@ TARGET = round(1 / 1.2, 3)  # at most 1.2 times the seconds of FAISS
 class MadeUp:
     """The stage that makes up vectors of length 1, the same for each shard whenever it is asked."""
 
-    what: str
+    role: str
     dimension: int
 
     name = "made-up"
@@ -47,19 +47,19 @@ class MadeUp:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.name, self.what, self.dimension)
+        return digest_of(self.name, self.role, self.dimension)
 
     def load(self, shard: Shard) -> Shard:
         return shard
 
     def compute(self, payload: Shard) -> Arrays:
-        random = np.random.default_rng([payload.index, len(self.what), self.dimension])
+        random = np.random.default_rng([payload.index, len(self.role), self.dimension])
         rows = random.standard_normal((len(payload), self.dimension), np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return vector_arrays(np.arange(payload.start, payload.stop), rows)
 
     def keys(self, shard: Shard) -> str:
-        return f"{self.what} {shard.start}..{shard.stop - 1}"
+        return f"{self.role} {shard.start}..{shard.stop - 1}"
 
 
 def made_up(run: Run, what: str, count: int, dimension: int, rows_per_shard: int = ROWS_PER_SHARD) -> VectorSet:
@@ -81,7 +81,7 @@ def _of_dimension(folder: Path, executor: Executor, dimension: int) -> Iterator[
     run = Run(f"{folder}/out", f"{folder}/store", executor, Silent())
     sets = made_up(run, "queries", QUERIES, dimension), made_up(run, "references", REFERENCES, dimension)
     for one in sets:
-        np.save(folder / f"{one.what}.npy", np.concatenate([one.read(n)[1] for n in range(len(one.mapped.shards))]))
+        np.save(folder / f"{one.role}.npy", np.concatenate([one.read(n)[1] for n in range(len(one.mapped.shards))]))
     for warm in sets:
         search_sets(run, sets[0], warm, 1, "ip", device="cpu", shard_size=50_000)
     turns = [(_ours(folder, number, executor, sets), _baseline(folder)) for number in range(ROUNDS)]

@@ -117,7 +117,7 @@ def test_sets_are_projected_as_faiss_does_and_keep_their_places(tmp_path):
     order = np.random.default_rng(0).permutation(50)
     sets = [vector_set(run, "queries", queries, 7, order=order, absent=[3, 11]), vector_set(run, "training", training)]
     asked, learnt = project_sets(run, "PCAW24,L2norm,Flat", sets[1], sets)
-    assert (asked.what, asked.count, len(asked.mapped.shards)) == ("queries", 50, 8)
+    assert (asked.role, asked.count, len(asked.mapped.shards)) == ("queries", 50, 8)
     index = faiss.index_factory(24, "PCAW24,L2norm,Flat")
     index.train(training)
     theirs = np.frombuffer(index.sa_encode(queries), np.float32).reshape(50, 24)

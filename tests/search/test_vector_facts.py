@@ -17,7 +17,7 @@ def descriptors(count, seed=0, dimension=8):
 def test_count_and_dimension_leave_out_what_was_skipped(tmp_path):
     run = inline_run(tmp_path)
     facts = vector_facts(run, vector_set(run, "queries", descriptors(30), 4, absent=[0, 1, 2, 3, 9]))
-    assert (facts.what, facts.count, facts.dimension) == ("queries", 25, 8)
+    assert (facts.role, facts.count, facts.dimension) == ("queries", 25, 8)
 
 
 def test_lengths_are_judged_over_all_sets_together(tmp_path):
