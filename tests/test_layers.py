@@ -93,6 +93,14 @@ def test_the_pure_layer_imports_numpy_and_decoders_only(module):
         assert pure or module in HOMES.get(library, ()), f"{module} imports {library}"
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_importing_a_module_leaves_the_environment_alone(module):
+    tree = ast.parse((ROOT / module).read_text())
+    inside = {inner for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for inner in ast.walk(node)}
+    touched = [node for node in ast.walk(tree) if getattr(node, "attr", "") in ("environ", "putenv", "setenv")]
+    assert set(touched) <= inside, f"{module} touches the environment when it is imported"
+
+
 def test_a_run_without_ray_does_not_import_it():
     import subprocess
     import sys
@@ -100,4 +108,12 @@ def test_a_run_without_ray_does_not_import_it():
     code = (
         "import sys, raybench.cli.commands, raybench.engine.run, raybench.engine.inline; sys.exit('ray' in sys.modules)"
     )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_importing_the_package_sets_no_environment_variable():
+    import subprocess
+    import sys
+
+    code = "import os; before = dict(os.environ); import raybench.engine.inline; assert dict(os.environ) == before"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

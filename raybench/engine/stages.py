@@ -16,6 +16,7 @@ import numpy as np
 
 from raybench import storage
 from raybench.engine.shards import Shard
+from raybench.engine.threads import one_blas_thread
 from raybench.errors import CorruptShard
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
@@ -148,6 +149,7 @@ class Receipt:
     attempt: int = field(default=1)
 
 
+@one_blas_thread()
 def load_shard(stage: Stage, shard: Shard, place: Place) -> Loaded:
     """Run the stage's CPU part."""
     started = time.time()
@@ -155,6 +157,7 @@ def load_shard(stage: Stage, shard: Shard, place: Place) -> Loaded:
     return Loaded(payload, place, started, time.time() - started)
 
 
+@one_blas_thread()
 def finish_shard(stage: Stage, shard: Shard, loaded: Loaded, sink: Sink, place: Place) -> Receipt:
     """Run the stage's device part and publish what came out."""
     begun = time.time()
