@@ -27,7 +27,7 @@ from raybench.errors import ConfigError, ShardFailed
 
 QUEUE_PER_ACTOR = 2  # one shard at work, one waiting behind it
 WINDOW_PER_DEVICE = 3  # shards between the start of loading and publishing, for each device actor
-MOST_STILLBIRTHS = 5  # actors on one seat that die before they are ready, in a row
+MOST_FAILED_STARTS = 5  # in a row: actors of one seat that die before they are ready
 SAY_EVERY_SECONDS = 15.0
 
 
@@ -75,7 +75,7 @@ class RayExecutor:
             ray.shutdown()
 
     def _cpu_seats(self) -> int:
-        return self._cpus or max(1, int(_capacity("CPU")))
+        return self._cpus or max(1, _there_is("CPU"))
 
     def _await(self, pool: Pool) -> None:
         waiting = [seat.ready for seat in pool.seats]
@@ -188,13 +188,13 @@ class Flow:
     def _hear_ready(self, seat: Seat) -> None:
         try:
             seat.node, _ = ray.get(seat.ready)
-            seat.stillbirths = 0
+            seat.failed_starts = 0
         except RayError as error:
-            if seat.stillbirths + 1 >= MOST_STILLBIRTHS:
+            if seat.failed_starts + 1 >= MOST_FAILED_STARTS:
                 raise ShardFailed(
                     f"stage {self._stage.name}: actors die as they start; the last: {_of_ray(error).cause}"
                 ) from error
-            self._pool.replace(seat, seat.stillbirths + 1)
+            self._pool.replace(seat, seat.failed_starts + 1)
 
     def _hear_work(self, seat: Seat, call: Any, shard: Shard) -> Receipt | None:
         try:
@@ -279,7 +279,7 @@ def _probe(address: str) -> None:
 def _gpus_to_use(asked: int | None, device: str, fixed: bool) -> int:
     if device == "cpu":
         return 0
-    there = int(_capacity("GPU"))
+    there = _there_is("GPU")
     if asked and fixed and asked > there:
         raise ConfigError(f"--gpus {asked}: this machine has {there}; give at most that, or --ray ADDRESS")
     if device == "gpu" and not there and not asked:
@@ -287,9 +287,7 @@ def _gpus_to_use(asked: int | None, device: str, fixed: bool) -> int:
     return there if asked is None else asked
 
 
-def _capacity(resource: str) -> float:
-    """How much of a resource the cluster has, or may get from its autoscaler."""
-    from ray._private.state import state
-
-    later = state.get_max_resources_from_cluster_config() or {}
-    return max(float(ray.cluster_resources().get(resource, 0)), float(later.get(resource, 0)))
+def _there_is(resource: str) -> int:
+    """How much of a resource the cluster has now. What its autoscaler may add Ray tells nobody: it is asked for by
+    `--gpus` and `--cpus` (ray-project/ray issue 49501 wishes for a public call)."""
+    return int(ray.cluster_resources().get(resource, 0))

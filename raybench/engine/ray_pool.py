@@ -17,6 +17,8 @@ from raybench.engine.attempts import Failure
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Loaded, Place, Receipt, Sink, Stage, finish_shard, load_shard
 
+GPU_MODEL_LABEL = "ray.io/accelerator-type"  # Ray puts it on every node whose GPU it knows
+
 
 class Worker:
     """An actor: keeps the stage it works on (and the model in it), publishes shards, returns receipts."""
@@ -60,10 +62,8 @@ def load_ahead(job: tuple[Stage, Sink], shard: Shard) -> tuple[Failure | None, L
 def place(device: str, actor: str | None = None) -> Place:
     context = ray.get_runtime_context()
     if device == "gpu":
-        from ray._private.accelerators.nvidia_gpu import NvidiaGPUAcceleratorManager as Nvidia
-
-        ids = ",".join(str(number) for number in ray.get_gpu_ids())
-        device = f"gpu {ids} ({Nvidia.get_current_node_accelerator_type() or 'logical'})"
+        ids = ",".join(context.get_accelerator_ids()["GPU"])
+        device = f"gpu {ids} ({context.get_node_labels().get(GPU_MODEL_LABEL, 'logical')})"
     name = actor if actor is not None else str(context.get_actor_id())
     return dataclasses.replace(Place.here(name, device), node=context.get_node_id())
 
@@ -74,7 +74,7 @@ class Seat:
 
     actor: Any
     ready: Any
-    stillbirths: int = 0  # of the actors that sat here before, in a row
+    failed_starts: int = 0  # of the actors that had this seat before, in a row
     node: str | None = None
     given: int = 0  # shards, over all stages
     queue: deque[tuple[Any, Shard]] = field(default_factory=deque)
@@ -98,8 +98,8 @@ class Pool:
             if seat.node is not None:
                 seat.node, seat.ready = None, seat.actor.ready.remote()
 
-    def replace(self, seat: Seat, stillbirths: int = 0) -> None:
-        self.seats[self.seats.index(seat)] = self._new_seat(stillbirths)
+    def replace(self, seat: Seat, failed_starts: int = 0) -> None:
+        self.seats[self.seats.index(seat)] = self._new_seat(failed_starts)
 
     def close(self) -> None:
         for seat in self.seats:
@@ -107,8 +107,8 @@ class Pool:
                 ray.kill(seat.actor)
         self.seats = []
 
-    def _new_seat(self, stillbirths: int = 0) -> Seat:
+    def _new_seat(self, failed_starts: int = 0) -> Seat:
         grant = {"num_cpus": 0, "num_gpus": 1} if self.device == "gpu" else {"num_cpus": 1}
         remote: Any = ray.remote(Worker)  # Ray's own types do not know actors made this way
         actor = remote.options(max_restarts=0, **grant).remote(self.device)
-        return Seat(actor, actor.ready.remote(), stillbirths)
+        return Seat(actor, actor.ready.remote(), failed_starts)
