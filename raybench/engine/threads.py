@@ -10,8 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-
-from threadpoolctl import ThreadpoolController
+from typing import Any
 
 
 @contextmanager
@@ -22,6 +21,8 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _blas_libraries(modules: int) -> ThreadpoolController:
+def _blas_libraries(modules: int) -> Any:
     """What is loaded, looked for again (0.2-2 ms) once modules were imported, which may have brought a library."""
+    from threadpoolctl import ThreadpoolController  # here, since it sets an environment variable when it is imported
+
     return ThreadpoolController().select(user_api="blas")
