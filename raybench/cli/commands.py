@@ -6,13 +6,10 @@ that failed for good is 3; an interrupt is 130 and says how to go on.
 
 from __future__ import annotations
 
-import atexit
-import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The `raybench` command."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # `ray job stop` ends a run as Ctrl-C does
-    _leave(exit_code(arguments))
-
-
-def _leave(code: int) -> None:
-    """End the process once what was registered for its end has run.
-
-    Without a last walk through native libraries: one whose thread still ran has aborted there, after all was done.
-    """
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # a reader that is gone, a stream that is closed
-            stream.flush()
-    os._exit(code)
+    sys.exit(exit_code(arguments))
 
 
 def exit_code(arguments: list[str]) -> int:

@@ -1,4 +1,8 @@
-"""Columns to Parquet bytes and back."""
+"""Columns to Parquet bytes and back.
+
+Read in the calling thread: shards are the parallelism, and Arrow's threads have aborted processes that ended while one
+of them still let go of a Python buffer (apache/arrow issues 34314 and 39862, python/cpython issue 87135).
+"""
 
 from __future__ import annotations
 
@@ -20,5 +24,10 @@ def write_parquet(columns: dict[str, NDArray[Any]], notes: dict[str, str] | None
 
 def read_parquet(data: bytes) -> dict[str, NDArray[Any]]:
     """The columns of a Parquet file."""
-    table = pq.read_table(pa.BufferReader(data))
+    table = read_table(data)
     return {name: np.asarray(table[name]) for name in table.column_names}
+
+
+def read_table(data: bytes) -> Any:
+    """A Parquet file as an Arrow table; raises ArrowInvalid or OSError."""
+    return pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)

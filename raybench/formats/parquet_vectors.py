@@ -70,7 +70,7 @@ class ParquetVectors:
         self._stream = ForwardRows(lambda row: int(self._starts[self._group(row)]), self._batches)
 
     def names(self) -> Strings:
-        column = self._file.read([self._names])[self._names]
+        column = self._file.read([self._names], use_threads=False)[self._names]
         if column.null_count:
             raise DataError(f"{self._name}: {column.null_count:,} rows without a name")
         return strings(column)
@@ -85,7 +85,7 @@ class ParquetVectors:
         return int(np.searchsorted(self._starts, row, side="right")) - 1
 
     def _first_length(self) -> int:
-        batch = next(self._file.iter_batches(batch_size=1, columns=[self._vectors]))
+        batch = next(self._file.iter_batches(1, columns=[self._vectors], use_threads=False))
         first = batch.column(0)[0].as_py()
         if not first:
             raise DataError(f"{self._name}: row 0 has no vector")
@@ -94,7 +94,7 @@ class ParquetVectors:
     def _batches(self, origin: int) -> Iterator[NDArray[np.float32]]:
         groups = list(range(self._group(origin), self._file.num_row_groups))
         at = origin
-        batches = self._file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=groups, columns=[self._vectors])
+        batches = self._file.iter_batches(ROWS_PER_BATCH, groups, [self._vectors], use_threads=False)
         for batch in batches:
             yield self._as_rows(batch.column(0), at)
             at += len(batch)
