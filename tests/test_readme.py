@@ -40,6 +40,7 @@ def call(command, folder):
     return subprocess.run(words, shell=True, cwd=folder, capture_output=True, text=True, check=False, timeout=200)
 
 
+@pytest.mark.ray(own=True)
 @pytest.mark.parametrize("text", [README, GUIDE], ids=["README", "guide"])
 def test_its_commands_run(folder, text):
     commands = [line for block in blocks("bash", text) for line in block.replace("\\\n", " ").strip().splitlines()]

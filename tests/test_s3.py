@@ -15,7 +15,7 @@ from raybench.errors import StorageError
 TABLE = "hbench_classification.csv"
 
 
-@pytest.mark.parametrize("ray", ["off", "session"])
+@pytest.mark.parametrize("ray", ["off", pytest.param("session", marks=pytest.mark.ray)])
 def test_a_run_on_object_storage_gives_the_same_table(raybench, golden, tmp_path, s3, request, ray):
     bucket = s3.bucket(f"run-{ray}")
     s3.upload(golden / "hpatches", f"{bucket}/hpatches")

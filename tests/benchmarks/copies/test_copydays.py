@@ -50,7 +50,7 @@ def assert_golden(out):
             assert blocks[codec, block] == pytest.approx(value, abs=1e-9)
 
 
-@pytest.mark.parametrize("executor", ["inline", "ray"])
+@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.ray)])
 def test_golden_figures_from_vectors(executor, raybench, request, tmp_path):
     if executor == "ray":
         request.getfixturevalue("local_ray")

@@ -67,7 +67,7 @@ def assert_golden(name, out):
 
 
 @pytest.mark.parametrize("name", ["small", "exact"])
-@pytest.mark.parametrize("executor", ["inline", "ray"])
+@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.ray)])
 def test_golden_figures_from_vectors(executor, name, raybench, request, tmp_path):
     if executor == "ray":
         request.getfixturevalue("local_ray")

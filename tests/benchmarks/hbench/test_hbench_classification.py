@@ -10,7 +10,7 @@ SETS = ("block4", "coarse", "constant")
 EXECUTORS = {"inline": ("--ray", "off"), "ray-cpu": ("--device", "cpu", "--cpus", "2"), "ray-gpu": ("--gpus", "2")}
 
 
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(params=["inline", *(pytest.param(name, marks=pytest.mark.ray) for name in ("ray-cpu", "ray-gpu"))])
 def executor(request):
     if request.param != "inline":
         request.getfixturevalue("local_ray")

@@ -14,7 +14,7 @@ INLINE = ("--ray", "off")
 EXECUTORS = {"inline": INLINE, "ray": ("--device", "cpu", "--cpus", "2")}
 
 
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(params=["inline", pytest.param("ray", marks=pytest.mark.ray)])
 def executor(request):
     if request.param != "inline":
         request.getfixturevalue("local_ray")

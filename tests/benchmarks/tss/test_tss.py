@@ -26,7 +26,7 @@ OLD_CPU = {
 FIGURES = [f"T{percent}" for percent in range(1, 51)]
 
 
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(params=["inline", pytest.param("ray", marks=pytest.mark.ray)])
 def executor(request):
     if request.param != "inline":
         request.getfixturevalue("local_ray")
