@@ -1,15 +1,22 @@
-# Each target makes and reuses .venv; nothing else is needed by hand. `make demo`, `make test`, `make check`, `make bench`.
+# Each target makes and reuses .venv; nothing else is needed by hand.
+# `make demo`, `make test`, `make test-fast` (no Ray: for the inner loop), `make check`, `make bench`.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test check bench
+.PHONY: demo test test-fast check bench
 
 demo: $(INSTALLED)
 	$(BIN)/raybench demo --out runs/demo
 
+# Two processes, one of which has Ray; what belongs together is grouped in tests/conftest.py.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+test-fast: $(INSTALLED)
+	$(PYTEST) -q -m "not ray"
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -140,6 +140,16 @@ def local_ray(s3, request):
     ray.shutdown()
 
 
+@pytest.fixture(scope="session")
+def copies(tmp_path_factory):
+    """The demo's sets of copy detection, to be read only."""
+    from raybench.demo.copies import make_copies
+
+    folder = tmp_path_factory.mktemp("copies")
+    make_copies(folder)
+    return folder
+
+
 @pytest.fixture
 def golden():
     """The inputs of the golden classification case, and its figures."""

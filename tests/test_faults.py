@@ -117,7 +117,12 @@ def test_a_finished_run_is_a_no_op_and_missing_shards_alone_are_computed(raybenc
 
 def test_an_interrupt_exits_130_and_says_how_to_go_on(golden, tmp_path, meeting):
     given = [*map(str, arguments(golden, tmp_path / "out", meeting, call=3)), "--ray", "off"]
-    driver = subprocess.Popen([sys.executable, "-m", "raybench", *given], stderr=subprocess.PIPE, text=True)
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "raybench", *given],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
+    )
     wait_for(meeting / "here", driver)
     driver.send_signal(signal.SIGINT)
     _, said = driver.communicate(timeout=30)

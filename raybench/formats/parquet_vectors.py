@@ -30,7 +30,7 @@ def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
 def read_parquet_rows(data: bytes, name: str) -> NDArray[Any]:
     """The vectors without names: a column of lists under a known name, or all columns side by side."""
     try:
-        table = open_parquet(io.BytesIO(data), name).read()
+        table = open_parquet(io.BytesIO(data), name).read(use_threads=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{name}: its rows can't be read ({_line(error)}); is it cut short?") from None
     found = vector_columns(table.column_names)

@@ -11,18 +11,10 @@ from image_models import torchscript_file, weight_file
 from plain_copy_detection import described_sets, disc_figures
 
 from raybench.cli.sscd_flags import copydays_arguments, disc_arguments
-from raybench.demo.copies import make_copies
 
 ROOT = Path(__file__).parents[2]
-NETWORK = ("--backbone=CV_RESNET18", "--dims=32", "--size=64", "--preserve_aspect_ratio=true")
+NETWORK = ("--backbone=CV_RESNET18", "--dims=32", "--size=32", "--preserve_aspect_ratio=true")
 CODECS = "Flat;PCAW16,L2norm,Flat"
-
-
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("copies")
-    make_copies(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +59,7 @@ def test_weights_and_torchscript_give_one_table_which_a_plain_script_gives_too(c
     for weights, script in zip(*tables, strict=True):
         assert (weights["codec"], weights["score_norm"]) == (script["codec"], script["score_norm"])
         assert figures(weights) == pytest.approx(figures(script), abs=1e-6)
-    sets = described_sets(copies / "disc", models[1], 64)
+    sets = described_sets(copies / "disc", models[1], 32)
     for row in tables[0][:2]:
         plain = disc_figures(copies / "disc", sets, row["codec"])
         # The plain script describes picture by picture: last bits differ, and on some CPUs two predictions swap places.

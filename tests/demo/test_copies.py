@@ -8,11 +8,9 @@ from PIL import Image
 from raybench.demo.copies import CROPS, JPEG_QUALITIES, MATCHED, ORIGINALS, QUERIES, REFERENCES, make_copies
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("copies")
-    make_copies(folder)
-    return folder
+@pytest.fixture
+def folder(copies):
+    return copies
 
 
 def _names(folder):

@@ -4,20 +4,11 @@ import io
 import json
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from raybench.benchmarks.copies.mistakes import PICTURE, Panel, match_sheet
-from raybench.demo.copies import make_copies
 
 INLINE = ("--ray", "off", "--progress", "none", "--codecs", "Flat", "--descriptor", "thumbnail")
-
-
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("copies")
-    make_copies(folder)
-    return folder
 
 
 def test_a_sheet_frames_right_ones_green_and_wrong_ones_red():

@@ -11,7 +11,6 @@ import torch
 from conftest import GOLDEN
 from PIL import Image
 
-from raybench.demo.copies import make_copies
 from raybench.formats.copydays import BLOCKS
 
 CASE = GOLDEN / "copydays"
@@ -19,13 +18,6 @@ DATA = CASE / "data"
 SAID = json.loads((CASE / "expected.json").read_text())
 CODECS = ";".join(SAID["expected"])
 INLINE = ("--ray", "off", "--progress", "none")
-
-
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("copies")
-    make_copies(folder)
-    return folder
 
 
 def rows_of(path):

@@ -13,7 +13,6 @@ from conftest import GOLDEN
 from PIL import Image
 
 from raybench import storage
-from raybench.demo.copies import make_copies
 
 CASE = GOLDEN / "disc"
 SMALL, EXACT = CASE / "data/small", CASE / "data/exact"
@@ -23,10 +22,8 @@ INLINE = ("--ray", "off", "--progress", "none")
 
 
 @pytest.fixture(scope="module")
-def copies(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("copies")
-    make_copies(folder)
-    return folder / "disc"
+def copies(copies):
+    return copies / "disc"
 
 
 def rows_of(path):
