@@ -4,19 +4,23 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-fast check bench
+.PHONY: demo test test-on-ray test-others test-fast check bench
 
 demo: $(INSTALLED)
 	$(BIN)/raybench demo --out runs/demo
 
-# Two processes, one of which has Ray; what belongs together is grouped in tests/conftest.py.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
-
+# Two at once, so that the tests of the session's Ray need only one, and the others do not wait for it.
 test: $(INSTALLED)
-	$(PYTEST)
+	$(MAKE) --no-print-directory -j 2 test-on-ray test-others
+
+test-on-ray: $(INSTALLED)
+	$(BIN)/python -m pytest -m "ray and not ray(own=True)"
+
+test-others: $(INSTALLED)
+	$(BIN)/python -m pytest -m "not ray or ray(own=True)"
 
 test-fast: $(INSTALLED)
-	$(PYTEST) -q -m "not ray"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not ray"
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

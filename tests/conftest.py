@@ -17,23 +17,11 @@ os.environ["PYTHONPATH"] = f"{TESTS}{os.pathsep}{TESTS.parent}"  # Ray's workers
 sys.path.insert(0, str(TESTS))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
-    """Mark what needs Ray. Of several processes, one has all tests of the session's Ray, and any other file is whole.
-
-    What takes long comes first there: the session's Ray, then files with tests that start a Ray of their own.
-    """
-    own = set()
+def pytest_collection_modifyitems(items):
+    """Mark what uses the session's Ray. `make test` gives it a process of its own, `make test-fast` leaves it out."""
     for item in items:
         if "local_ray" in item.fixturenames:
             item.add_marker(pytest.mark.ray)
-        marker = item.get_closest_marker("ray")
-        shared = marker is not None and not marker.kwargs.get("own")
-        own |= {item.path} if marker is not None and not shared else set()
-        item.add_marker(pytest.mark.xdist_group("ray" if shared else item.path.name))
-    if hasattr(config, "workerinput"):
-        groups = {item: item.get_closest_marker("xdist_group").args[0] for item in items}
-        items.sort(key=lambda item: (groups[item] != "ray", item.path not in own))
 
 
 @dataclass(frozen=True)
@@ -131,7 +119,7 @@ def local_ray(s3, request):
     """One Ray for the session, with eight logical GPUs; a test that wants CPUs says `--device cpu`."""
     import ray
 
-    if "not ray" in request.config.getoption("markexpr"):
+    if request.config.getoption("markexpr").startswith("not ray"):
         pytest.fail("this test needs Ray: take `local_ray` as an argument, or mark its parameter with pytest.mark.ray")
 
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (its name)
