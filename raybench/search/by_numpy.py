@@ -45,9 +45,8 @@ class ValueTile:
         left = np.arange(len(self.padded))
         if 0 < k <= FEW and k < self.references:
             columns, values = _lowest(self.padded, k + 1)
-            # A row with a value that is not a number has that first.
-            with np.errstate(invalid="ignore"):
-                settled = (values[:, k] > values[:, k - 1] + self.margins.width) & ~np.isnan(values[:, 0])
+            with np.errstate(invalid="ignore"):  # values that are no numbers have an infinite width: never settled
+                settled = values[:, k] > values[:, k - 1] + self.margins.width
             rows, left = np.flatnonzero(settled), np.flatnonzero(~settled)
             yield np.repeat(rows + self.queries.start, k), columns[rows, :k].reshape(-1)
         if k and len(left):

@@ -8,7 +8,7 @@ from exact_rows import ROUND, ROUND_DOUBLES, RUGGED, exact, made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raybench.search.bound import Bound, norms, radius, scale_of, scaled
+from raybench.search.bound import Bound, largest, norms, radius, scale_of, scaled
 from raybench.search.by_faiss import ByFaiss
 from raybench.search.by_numpy import ByNumpy
 from raybench.search.by_torch import ByTorch
@@ -143,16 +143,16 @@ def test_what_vanishes_in_the_deciding_squares_counts_as_lost():
 
 
 @pytest.mark.parametrize("distance", ["squared_L2", "ip", "L1"])
-def test_flushed_denormals_count_as_lost(distance):
+@pytest.mark.parametrize("other", [1.0, 2.0**40])
+@pytest.mark.parametrize("flushed", ["queries", "references"])
+def test_flushed_denormals_count_as_lost(flushed, other, distance):
     """A device may take numbers below 2**-126 as zero."""
     dimension, size = 64, 2.0**-127
-    queries, references = np.full((1, dimension), size), np.ones((1, dimension))
-    true = {"ip": dimension * size, "L1": dimension * size, "squared_L2": 2 * dimension * size}[distance]
-    own, other = (
-        float(np.abs(rows).sum() if distance == "L1" else np.linalg.norm(rows)) for rows in (queries, references)
-    )
-    assert Bound(distance, dimension).errors(np.array([own]), other)[0] >= true
-    assert Bound(distance, dimension).lost(np.array([own]), other)[0] >= true
+    lost = dimension * size * {"ip": other, "L1": 1.0, "squared_L2": 2 * other}[distance]
+    lengths = [value * (dimension if distance == "L1" else dimension**0.5) for value in (size, other)]
+    own, among = lengths if flushed == "queries" else lengths[::-1]
+    assert Bound(distance, dimension).lost(np.array([own]), among)[0] >= lost
+    assert Bound(distance, dimension).errors(np.array([own]), among)[0] >= lost
 
 
 @pytest.mark.parametrize("size", [2.0**-149, 2.0**-100, 2.0**-41, 2.0**-39, 1.0, 2.0**39, 2.0**41, 2.0**120, 2.0**1000])
@@ -176,3 +176,16 @@ def test_no_row_is_longer_than_the_radius(kind, seed, dimension):
     found = Fraction(radius(rows)) ** 2
     assert longest <= found <= longest * Fraction(1001, 1000)
     assert radius(rows[:0]) == 0.0
+
+
+@pytest.mark.parametrize("exponent", range(-149, 128, 7))
+def test_the_radius_holds_where_float32_squares_vanish_or_overflow(exponent):
+    rows = np.array([[1.3, 0.7], [0.1, 0.2]]) * 2.0**exponent
+    rows = rows.astype(np.float32)
+    square = sum(Fraction(value) ** 2 for value in rows[0].tolist())
+    assert square <= Fraction(radius(rows)) ** 2 <= square * Fraction(1001, 1000)
+
+
+def test_the_largest_value_may_be_negative():
+    assert largest(np.array([[-3.0, 2.0], [1.0, 0.0]])) == largest(np.array([[3, 2]], np.uint8)) == 3.0
+    assert largest(np.zeros((0, 2))) == 0.0

@@ -143,8 +143,9 @@ def test_other_sums_are_exact_but_for_rounding(distance, kind, seed, dimension):
         assert is_rounded(found, *exact(x, y, distance), dimension, distance)
 
 
-def test_a_product_of_nothing_is_no_negative_zero():
-    assert np.copysign(1, row_distances(np.zeros((1, 3)), np.ones((1, 3)), "ip")).tolist() == [1.0]
+@pytest.mark.parametrize("dimension", [1, 3, 5_000])
+def test_a_product_of_nothing_is_no_negative_zero(dimension):
+    assert np.copysign(1, row_distances(np.zeros((1, dimension)), np.ones((1, dimension)), "ip")).tolist() == [1.0]
 
 
 @pytest.mark.parametrize("distance", PRODUCT_DISTANCES)
