@@ -74,3 +74,10 @@ def test_the_rows_of_its_table_stand_in_the_order_of_the_literature():
     assert len(figures) == 3
     for lower, higher in itertools.pairwise(figures):
         assert all(a < b for a, b in zip(lower, higher, strict=True))
+
+
+def test_every_file_that_the_architecture_page_names_is_there():
+    page = (ROOT / "raybench" / "README.md").read_text()
+    named = set(re.findall(r"`([a-z_/0-9]+(?:\.py|/))`", page))
+    assert len(named) > 25
+    assert [name for name in named if not ((ROOT / "raybench" / name).exists() or (ROOT / name).exists())] == []
