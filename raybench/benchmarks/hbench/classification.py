@@ -24,7 +24,7 @@ from raybench.benchmarks.hbench.pairs import (
     read_pair_lists,
     read_pair_results,
 )
-from raybench.benchmarks.hbench.views import VIEWS, GroupedTask, group_table, grouped_tasks
+from raybench.benchmarks.hbench.views import VIEWS, GroupedTask, grouped_tasks, pair_view_table
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.patches import DescribedPatches, limit_notes
 from raybench.engine.run import Run
@@ -58,7 +58,7 @@ class MeasuredPairs:
     pairs: Pairs
 
 
-def prepare(job: Job[HBenchOptions]) -> Plan:
+def prepare(job: Job[HBenchOptions]) -> HBenchClassification:
     """Read and check every file that the job rests on; raises all problems together."""
     root = hbench.check_inputs(job)
     problems, left_out = ProblemList(), ProblemList()
@@ -79,7 +79,9 @@ def prepare(job: Job[HBenchOptions]) -> Plan:
         raise Problems(problems.lines)
     problems.check()
     inputs = {"benchmarks": lists.digest, **digests}
-    return Plan(job, tasks, grouped_tasks(tasks, lists), segments, origin, inputs, tuple(left_out.lines))
+    return HBenchClassification(
+        job, tasks, grouped_tasks(tasks, lists), segments, origin, inputs, tuple(left_out.lines)
+    )
 
 
 def _located(lists: PairLists, segments: Sequence[Segment], source: Source, problems: ProblemList) -> Pairs:
@@ -112,7 +114,7 @@ def _located(lists: PairLists, segments: Sequence[Segment], source: Source, prob
 
 
 @dataclass(frozen=True)
-class Plan:
+class HBenchClassification:
     """A job whose files were read and agree with each other."""
 
     job: Job[HBenchOptions]
@@ -149,9 +151,9 @@ class Plan:
         """The views of all tasks whose lists are there; no table if there are none."""
         if not self.grouped:
             return ()
-        scored = run.read_each(run.each(score_groups, self.grouped, distances, version=1))
+        scored = run.read_each(run.each(score_pair_groups, self.grouped, distances, version=1))
         known = {task.name for task in self.grouped}
-        return (group_table(FIGURES, self.grouped, scored, [t.name for t in self.tasks if t.name not in known]),)
+        return (pair_view_table(FIGURES, self.grouped, scored, [t.name for t in self.tasks if t.name not in known]),)
 
 
 def measured_distances(run: Run, origin: MeasuredPairs) -> tuple[Mapped, list[str]]:
@@ -232,7 +234,7 @@ def _skip_notes(tasks: Sequence[PairTask], rows: Sequence[tuple[Cell, ...]]) -> 
     return notes
 
 
-def score_groups(grouped: GroupedTask, distances: Mapped) -> Arrays:
+def score_pair_groups(grouped: GroupedTask, distances: Mapped) -> Arrays:
     """Figures and counts of a task's groups of pairs, by view: each group is ranked by itself, as a task is."""
     values, positive = grouped.task.of(distances.read(0)["values"]), grouped.task.positive
     measured = ~np.isnan(values)

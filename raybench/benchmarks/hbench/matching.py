@@ -24,7 +24,7 @@ from raybench.benchmarks.hbench.image_pairs import (
     matching_tasks,
     read_match_results,
 )
-from raybench.benchmarks.hbench.views import labels_of, mean_table
+from raybench.benchmarks.hbench.views import labels_of, mean_view_table
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.benchmarks.patches import DescribedPatches, limit_notes
@@ -44,7 +44,7 @@ POINTS_PER_PAIR = 200
 
 
 @dataclass(frozen=True)
-class Options(hbench.HBenchOptions):
+class MatchingOptions(hbench.HBenchOptions):
     """Those of the 2016 benchmarks, and how many targets are kept."""
 
     k: int | None = option(None, "nearest targets per reference patch", "protocol", default_words=str(DEFAULT_K))
@@ -59,7 +59,7 @@ class MatchedImages:
     k: int
 
 
-def prepare(job: Job[Options]) -> Plan:
+def prepare(job: Job[MatchingOptions]) -> HBenchMatching:
     """Read and check every file that the job rests on; raises all problems together."""
     root = hbench.check_inputs(job)
     k = chosen_k(job)
@@ -79,10 +79,10 @@ def prepare(job: Job[Options]) -> Plan:
     else:
         raise Problems(problems.lines)
     problems.check()
-    return Plan(job, tasks, origin, {"benchmarks": found.digest, **digests})
+    return HBenchMatching(job, tasks, origin, {"benchmarks": found.digest, **digests})
 
 
-def chosen_k(job: Job[Options]) -> int:
+def chosen_k(job: Job[MatchingOptions]) -> int:
     """`--k`, which goes with computing alone: finished results say themselves how many neighbours they have."""
     k: int | None = job.options.k
     if k is not None and job.options.results:
@@ -93,10 +93,10 @@ def chosen_k(job: Job[Options]) -> int:
 
 
 @dataclass(frozen=True)
-class Plan:
+class HBenchMatching:
     """A job whose files were read and agree with each other."""
 
-    job: Job[Options]
+    job: Job[MatchingOptions]
     tasks: tuple[MatchingTask, ...]
     origin: MatchedImages | tuple[GivenMatches, ...]
     inputs: dict[str, str]
@@ -222,14 +222,14 @@ def _view_table(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.floa
     numbers = [number for task in tasks for number in task.numbers]
     images = [pair.b for task in tasks for pair in task.pairs]
     once = np.unique(numbers, return_index=True)[1].tolist()
-    return mean_table("pairs", FIGURES, [labels_of(images[i]) for i in once], np.concatenate(figures)[once])
+    return mean_view_table("pairs", FIGURES, [labels_of(images[i]) for i in once], np.concatenate(figures)[once])
 
 
 BENCHMARK = Benchmark(
     name="hbench-matching",
     summary="HPatches 2016 image matching: AP of nearest neighbours over pairs of images",
     needs=hbench.COMMON_NEEDS,
-    options=Options,
+    options=MatchingOptions,
     prepare=prepare,
     fractions=FRACTIONS,
 )

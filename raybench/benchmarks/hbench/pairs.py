@@ -22,7 +22,7 @@ from raybench.formats import hbench as files
 from raybench.formats.hbench import Distances, PatchPairs
 from raybench.metrics.ranking import Flags
 
-PairResults = ResultFiles[Distances] | None  # None: distances are to be measured
+GivenResults = ResultFiles[Distances] | None  # None: distances are to be measured
 Parts = Sequence[tuple[str, tuple[int, ...]]]  # of a task: names with the lengths of their lists
 
 
@@ -103,7 +103,7 @@ def _read_labels(data: bytes, name: str, lists: tuple[str, ...]) -> Flags:
     return files.read_labels(data, name)  # their number is checked once that of the pairs is known
 
 
-def read_pair_results(job: Job[HBenchOptions], lists: PairLists, problems: ProblemList) -> PairResults:
+def read_pair_results(job: Job[HBenchOptions], lists: PairLists, problems: ProblemList) -> GivenResults:
     """The `.results` of each task with `--results`: those of its lists where all are there, else its own."""
     if not job.options.results:
         return None
@@ -115,7 +115,7 @@ def read_pair_results(job: Job[HBenchOptions], lists: PairLists, problems: Probl
 
 
 def pair_tasks(
-    lists: PairLists, results: PairResults, limit: int | None, problems: ProblemList
+    lists: PairLists, results: GivenResults, limit: int | None, problems: ProblemList
 ) -> tuple[tuple[PairTask, ...], tuple[Segment, ...]]:
     """Tasks with their truth, and the segments that they share, laid one behind the other."""
     segments: dict[tuple[bool, str], Segment] = {}
@@ -152,7 +152,7 @@ def _counted(lengths: Sequence[int], limit: int | None) -> NDArray[np.int64]:
     return np.concatenate(kept).astype(np.int64)
 
 
-def _lengths(name: str, stems: Sequence[str], task: str, lists: PairLists, results: PairResults) -> tuple[int, ...]:
+def _lengths(name: str, stems: Sequence[str], task: str, lists: PairLists, results: GivenResults) -> tuple[int, ...]:
     """Pairs in each list of a segment; its `.results` file must have as many lines."""
     known = [len(lists.pairs[stem]) for stem in stems if stem in lists.pairs]
     if len(known) < len(stems):
@@ -165,7 +165,7 @@ def _lengths(name: str, stems: Sequence[str], task: str, lists: PairLists, resul
     return tuple(known) or (lines,)
 
 
-def _agreed_labels(task: str, parts: Parts, lists: PairLists, results: PairResults) -> Flags:
+def _agreed_labels(task: str, parts: Parts, lists: PairLists, results: GivenResults) -> Flags:
     """The one truth that all sources of labels tell; each covers a run of the task's pairs."""
     expected = sum(sum(lengths) for _, lengths in parts)
     if not expected:
@@ -189,7 +189,7 @@ def _agreed_labels(task: str, parts: Parts, lists: PairLists, results: PairResul
 
 
 def _label_sources(
-    task: str, parts: Parts, lists: PairLists, results: PairResults
+    task: str, parts: Parts, lists: PairLists, results: GivenResults
 ) -> list[tuple[str, int, int, Flags]]:
     """Every file with labels: its name, where its pairs start in the task, how many there must be, and the labels."""
     whole = sum(sum(lengths) for _, lengths in parts)

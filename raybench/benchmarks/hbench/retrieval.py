@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raybench.benchmarks.hbench import inputs as hbench
 from raybench.benchmarks.hbench.inputs import ResultFiles, TaskFiles
-from raybench.benchmarks.hbench.views import mean_table, query_labels
+from raybench.benchmarks.hbench.views import mean_view_table, query_labels
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.benchmarks.patches import DescribedPatches, limit_notes
@@ -48,7 +48,7 @@ SEED_GROUP = re.compile(r"(.+_\d+s)_\d+")  # <train|test>_<easy|hard>_<n>s_<seed
 
 
 @dataclass(frozen=True)
-class Options(hbench.HBenchOptions):
+class RetrievalOptions(hbench.HBenchOptions):
     """Those of the 2016 benchmarks, and whose mean is taken."""
 
     compat: str | None = option(
@@ -101,7 +101,7 @@ class SearchedPools:
     pools: tuple[PoolQueries, ...]
 
 
-def prepare(job: Job[Options]) -> Plan:
+def prepare(job: Job[RetrievalOptions]) -> HBenchRetrieval:
     """Read and check every file that the job rests on; raises all problems together."""
     root = hbench.check_inputs(job)
     problems = ProblemList()
@@ -127,7 +127,7 @@ def prepare(job: Job[Options]) -> Plan:
     else:
         raise Problems(problems.lines)
     problems.check()
-    return Plan(job, tasks, origin, {"benchmarks": found.digest, **digests})
+    return HBenchRetrieval(job, tasks, origin, {"benchmarks": found.digest, **digests})
 
 
 def _build_tasks(found: TaskFiles[RetrievalTask, Codes], limit: int | None) -> tuple[PoolTask, ...]:
@@ -183,10 +183,10 @@ def _located_pools(
 
 
 @dataclass(frozen=True)
-class Plan:
+class HBenchRetrieval:
     """A job whose files were read and agree with each other."""
 
-    job: Job[Options]
+    job: Job[RetrievalOptions]
     tasks: tuple[PoolTask, ...]
     origin: SearchedPools | tuple[GivenLists, ...]
     inputs: dict[str, str]
@@ -322,14 +322,14 @@ def _view_table(tasks: Sequence[PoolTask], scored: Sequence[Arrays]) -> Table:
     places = [(task.content.pool, image_of(task.content.queries)) for task in tasks]
     labels = [label for pool, images in places for label in query_labels(pool, images)]
     figures = np.concatenate([np.stack([arrays[f"{kind}_ap"] for kind in KINDS], axis=1) for arrays in scored])
-    return mean_table("queries", FIGURES, labels, figures)
+    return mean_view_table("queries", FIGURES, labels, figures)
 
 
 BENCHMARK = Benchmark(
     name="hbench-retrieval",
     summary="HPatches 2016 image and patch retrieval: AP over the 50 nearest patches of a pool",
     needs=hbench.COMMON_NEEDS,
-    options=Options,
+    options=RetrievalOptions,
     prepare=prepare,
     fractions=FRACTIONS,
 )

@@ -50,7 +50,7 @@ def query_labels(pool: Sequence[str], images: NDArray[np.int64]) -> list[dict[st
     return [own[place] for place in images.tolist()]
 
 
-def mean_table(
+def mean_view_table(
     count: str, figures: Sequence[Figure], labels: Sequence[dict[str, str]], values: NDArray[np.float64]
 ) -> Table:
     """The mean of each figure over the items of each group; `values` are (items, figures), `count` names the items."""
@@ -112,7 +112,7 @@ def _sides(pairs: PatchPairs, place: dict[str, int]) -> tuple[NDArray[np.unsigne
     return sequence[pairs.a_image], sequence[pairs.b_image], noise
 
 
-def group_table(
+def pair_view_table(
     figures: Sequence[Figure], grouped: Sequence[GroupedTask], scored: Sequence[Arrays], without: Sequence[str]
 ) -> Table:
     """The figures and counts of every group of pairs; `without` names the tasks that have no views."""
