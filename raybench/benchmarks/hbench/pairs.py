@@ -195,7 +195,7 @@ def _label_sources(
     whole = sum(sum(lengths) for _, lengths in parts)
     sources = []
     lengths = [length for _, lengths in parts for length in lengths]
-    if len(lengths) == len(lists.tasks[task]):  # else a list's place in the task is not known
+    if len(lengths) == len(lists.tasks[task]):  # else where a list starts in the task is not known
         starts = np.cumsum([0, *lengths]).tolist()
         for stem, start, length in zip(lists.tasks[task], starts, lengths, strict=False):
             labels = lists.pairs[stem].labels if stem in lists.pairs else None

@@ -168,17 +168,17 @@ def _located_pools(
         pool = task.content.pool
         images = np.array([items.get(image, -1) for image in pool], np.int32)
         count = np.array([counts.get(int(item), np.iinfo(np.int32).max) for item in images], np.int64)
-        place, patch = image_of(task.content.queries), patch_of(task.content.queries)
-        beyond = np.flatnonzero(patch >= count[place])
+        image, patch = image_of(task.content.queries), patch_of(task.content.queries)
+        beyond = np.flatnonzero(patch >= count[image])
         if len(beyond):
             line = int(beyond[0])
             problems.add(
                 f"{folder}/{task.name}.benchmark: line {line + 2}: patch "
-                f"{signature(pool, int(task.content.queries[line]))} is out of range; {pool[place[line]]} has "
-                f"{count[place[line]]} patches ({len(beyond):,} such lines)"
+                f"{signature(pool, int(task.content.queries[line]))} is out of range; {pool[image[line]]} has "
+                f"{count[image[line]]} patches ({len(beyond):,} such lines)"
             )
         first = patch_code(np.arange(len(pool)), np.zeros(len(pool), np.int64))
-        pools.append(PoolQueries(images, first, images[place], patch.astype(np.int32), task.start))
+        pools.append(PoolQueries(images, first, images[image], patch.astype(np.int32), task.start))
     return tuple(pools)
 
 
@@ -319,8 +319,8 @@ def _seed_rows(tasks: Sequence[PoolTask], means: Sequence[tuple[float, float]]) 
 
 def _view_table(tasks: Sequence[PoolTask], scored: Sequence[Arrays]) -> Table:
     """Means over all queries of all tasks."""
-    places = [(task.content.pool, image_of(task.content.queries)) for task in tasks]
-    labels = [label for pool, images in places for label in query_labels(pool, images)]
+    content = [task.content for task in tasks]
+    labels = [label for own in content for label in query_labels(own.pool, image_of(own.queries))]
     figures = np.concatenate([np.stack([arrays[f"{kind}_ap"] for kind in KINDS], axis=1) for arrays in scored])
     return mean_view_table("queries", FIGURES, labels, figures)
 

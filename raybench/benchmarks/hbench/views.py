@@ -43,11 +43,11 @@ def labels_of(image: str) -> dict[str, str]:
 
 
 def query_labels(pool: Sequence[str], images: NDArray[np.int64]) -> list[dict[str, str]]:
-    """In which groups queries are, by the places of their images in the pool; its noise is that of its other images."""
+    """In which groups queries are, by the index of their image in the pool; its noise is that of its other images."""
     noise = {group for image in pool for view, group in labels_of(image).items() if view == "noise"}
     shared = {"noise": noise.pop()} if len(noise) == 1 else {}
     own = [{**labels_of(image), **shared} for image in pool]
-    return [own[place] for place in images.tolist()]
+    return [own[image] for image in images.tolist()]
 
 
 def mean_view_table(
@@ -102,10 +102,10 @@ def _grouped(task: PairTask, lists: PairLists) -> GroupedTask:
     return GroupedTask(task, PairSequences.of(names, a, b), noise)
 
 
-def _sides(pairs: PatchPairs, place: dict[str, int]) -> tuple[NDArray[np.unsignedinteger], ...]:
+def _sides(pairs: PatchPairs, index: dict[str, int]) -> tuple[NDArray[np.unsignedinteger], ...]:
     """Sequences of both patches, and the noise, of each pair of a list."""
-    small = small_kind(len(place))
-    sequence = np.array([place[image.partition("/")[0]] for image in pairs.images], small)
+    small = small_kind(len(index))
+    sequence = np.array([index[image.partition("/")[0]] for image in pairs.images], small)
     level = np.array([_level(image) for image in pairs.images], np.uint8)
     a, b = level[pairs.a_image], level[pairs.b_image]
     noise = np.where((a == b) | (b == REF), a, np.where(a == REF, b, np.uint8(NO_LEVEL)))
