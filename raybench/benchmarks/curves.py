@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from raybench.engine.stages import Mapped
 from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.ranking import Curve, Flags, curve
@@ -19,11 +18,6 @@ def curve_arrays(ranked: Flags) -> Arrays:
     return {name: getattr(points, name) for name in COLUMNS}
 
 
-def curve_file(scores: Mapped, index: int) -> bytes:
-    """The points in a scored shard, as Parquet."""
-    return scored_curve_file(index, scores.read(index))
-
-
-def scored_curve_file(item: Any, scores: Arrays) -> bytes:
+def curve_file(item: Any, scores: Arrays) -> bytes:
     """The points of a scored item, as Parquet; its arrays are all that is needed."""
     return write_parquet({name: scores[name] for name in COLUMNS})

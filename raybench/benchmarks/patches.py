@@ -75,74 +75,70 @@ def read_files(
 
 
 @dataclass(frozen=True)
+class DescribedStrips:
+    """Patch images, and what describes them."""
+
+    strips: Strips
+    descriptor: DescriptorSpec
+
+
+@dataclass(frozen=True)
 class DescribedPatches:
-    """The patches of a job that computes: where they are, what describes them, how descriptors are compared."""
+    """The patches of a job that computes: vectors on disk or strips to describe, and how descriptors are compared."""
 
     job: Job[PatchOptions]
-    source: Source
-    descriptor: DescriptorSpec | None  # None: the source holds vectors
+    origin: VectorFiles | DescribedStrips
     distance: str
 
     @classmethod
     def open(cls, job: Job[PatchOptions], known: tuple[str, ...] = DISTANCES) -> DescribedPatches:
-        """The job's source, descriptor and distance; raises InputError if one of them is not there."""
-        source, descriptor = open_source(job)
-        return cls(job, source, descriptor, chosen_distance(job, descriptor, known))
+        """The job's patches; raises InputError if they, their descriptor or its distance are not there."""
+        options = job.options
+        if options.features:
+            return cls(job, VectorFiles.scan(options.features), options.distance or "L2")
+        if not options.descriptor or not options.data:
+            raise ConfigError(f"{job.benchmark}: give --descriptor with --data, or --features")
+        given = {key: value for key in MODEL_OPTIONS if (value := getattr(options, key)) is not None}
+        descriptor = resolve(options.descriptor, {**options.descriptor_args, **given})
+        strips = Strips.scan(options.data, by_content=job.verify_inputs)
+        return cls(job, DescribedStrips(strips, descriptor), _chosen_distance(options, descriptor, known))
+
+    @property
+    def source(self) -> Source:
+        return self.origin if isinstance(self.origin, VectorFiles) else self.origin.strips
 
     @property
     def digests(self) -> dict[str, str]:
-        own = {"descriptor": self.descriptor.digest} if self.descriptor else {}
+        own = {} if isinstance(self.origin, VectorFiles) else {"descriptor": self.origin.descriptor.digest}
         return {**own, "patches": self.source.digest}
 
     @property
     def descriptor_name(self) -> str:
         """The name that result files carry."""
-        return self.descriptor.name if self.descriptor else posixpath.basename(self.source.root.rstrip("/"))
+        if isinstance(self.origin, VectorFiles):
+            return posixpath.basename(self.origin.root.rstrip("/"))
+        return self.origin.descriptor.name
 
     def features(self, run: Run, wanted: NDArray[np.int32]) -> Features:
         """Descriptors of the wanted images, computed or read."""
-        images = np.unique(wanted).tolist()
-        return features_of(run, self.job, self.source, self.descriptor, self.distance, images)
+        job, images = self.job, np.unique(wanted).tolist()
+        if isinstance(self.origin, VectorFiles):
+            read = ReadVectors(self.origin, self.distance, job.skip_bad_input)
+            return extract_features(run, read, images, job.shard_size)
+        strips, descriptor = self.origin.strips, self.origin.descriptor
+        device = device_for(job, run, descriptor.uses_gpu)
+        stage = Extract(strips, descriptor, device, job.batch_size, job.skip_bad_input)
+        return extract_features(run, stage, images, job.shard_size)
 
 
-def open_source(job: Job[PatchOptions]) -> tuple[Source, DescriptorSpec | None]:
-    """The patch images or vector files of a job that computes, and its descriptor if it has one."""
-    if job.options.features:
-        return VectorFiles.scan(job.options.features), None
-    assert job.options.descriptor is not None and job.options.data is not None
-    given = {key: value for key in MODEL_OPTIONS if (value := getattr(job.options, key)) is not None}
-    spec = resolve(job.options.descriptor, {**job.options.descriptor_args, **given})
-    return Strips.scan(job.options.data, by_content=job.verify_inputs), spec
-
-
-def chosen_distance(
-    job: Job[PatchOptions], descriptor: DescriptorSpec | None, known: tuple[str, ...] = DISTANCES
-) -> str:
-    """`--distance`, else the descriptor's own, else L2. Binary descriptors go with hamming and nothing else."""
-    given: str | None = job.options.distance
-    own = descriptor.distance if descriptor else None
-    if own is not None and own not in known:
-        raise ConfigError(f"descriptor {job.options.descriptor}: its distance {own!r} is none of {', '.join(known)}")
-    if given and own and (given == "hamming") != (own == "hamming"):
-        raise ConfigError(f"--distance {given}: descriptor {job.options.descriptor} is compared by {own}")
-    return given or own or "L2"
-
-
-def features_of(
-    run: Run,
-    job: Job[PatchOptions],
-    source: Source,
-    descriptor: DescriptorSpec | None,
-    distance: str,
-    wanted: list[int],
-) -> Features:
-    """Descriptors of the wanted images, computed or read."""
-    if isinstance(source, VectorFiles):
-        return extract_features(run, ReadVectors(source, distance, job.skip_bad_input), wanted, job.shard_size)
-    assert descriptor is not None
-    device = device_for(job, run, descriptor.uses_gpu)
-    stage = Extract(source, descriptor, device, job.batch_size, job.skip_bad_input)
-    return extract_features(run, stage, wanted, job.shard_size)
+def _chosen_distance(options: PatchOptions, descriptor: DescriptorSpec, known: tuple[str, ...]) -> str:
+    """`--distance`, else the descriptor's own. Binary descriptors go with hamming and nothing else."""
+    given, own = options.distance, descriptor.distance
+    if own not in known:
+        raise ConfigError(f"descriptor {options.descriptor}: its distance {own!r} is none of {', '.join(known)}")
+    if given and (given == "hamming") != (own == "hamming"):
+        raise ConfigError(f"--distance {given}: descriptor {options.descriptor} is compared by {own}")
+    return given or own
 
 
 def limit_notes(job: Job[PatchOptions], what: str) -> tuple[str, ...]:

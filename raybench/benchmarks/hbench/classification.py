@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.curves import curve_arrays, scored_curve_file
+from raybench.benchmarks.curves import curve_arrays, curve_file
 from raybench.benchmarks.hbench import inputs as hbench
 from raybench.benchmarks.hbench.inputs import HBenchOptions
 from raybench.benchmarks.hbench.pairs import (
@@ -141,7 +141,7 @@ class HBenchClassification:
         else:
             distances = run.each(given_distances, [self.origin], version=1).whole
         scores = run.each(score_task, self.tasks, distances, version=1)
-        run.write("curves/{name}.parquet", scored_curve_file, self.tasks, scores)
+        run.write("curves/{name}.parquet", curve_file, self.tasks, scores)
         rows = _task_rows(self.tasks, run.read_each(scores))
         notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
         table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)

@@ -18,7 +18,7 @@ from raybench import storage
 from raybench.benchmarks.hpatches.whitening import TrainSet, copy_stride, whitened
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.options import option
-from raybench.benchmarks.patches import BY_DESCRIPTOR, DescribedPatches, PatchOptions, read_files
+from raybench.benchmarks.patches import BY_DESCRIPTOR, DescribedPatches, PatchOptions, limit_notes, read_files
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
@@ -302,6 +302,4 @@ def job_notes(job: Job[HPatchesOptions], folder: TaskFolder, limited: str) -> tu
         notes.append(f"splits without their files in --tasks were left out: {', '.join(folder.left_out)}.")
     if job.options.post_processing == "pcapl":
         notes.append("post-processing: pcapl, whitened by the train part of each split.")
-    if job.limit is not None:
-        notes.append(f"LIMITED: only the first {job.limit:,} {limited} were used.")
-    return tuple(notes)
+    return (*notes, *limit_notes(job, limited))

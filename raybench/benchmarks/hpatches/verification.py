@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.curves import curve_arrays, scored_curve_file
+from raybench.benchmarks.curves import curve_arrays, curve_file
 from raybench.benchmarks.hpatches.inputs import (
     NOISE_LEVELS,
     TASK_NEEDS,
@@ -183,7 +183,7 @@ class HPatchesVerification:
             pair_distances(run, features, self.pairs, described.distance, described.job.shard_size), Rows
         )
         scores = run.each(score_ranking, self.rankings, distances, version=1)
-        run.write("curves/{name}.parquet", scored_curve_file, self.rankings, scores)
+        run.write("curves/{name}.parquet", curve_file, self.rankings, scores)
         main = verification_table(self.rankings, run.read_each(scores), self.notes)
         whole = [ranking for ranking in self.rankings if ranking.balanced]
         groups = run.each(score_groups, whole, self.sequences, distances, version=1)
