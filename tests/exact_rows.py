@@ -46,6 +46,8 @@ RUGGED = {
     "one huge row": lambda rng, shape: (
         rng.standard_normal(shape) * np.where(np.arange(shape[0]) == shape[0] // 2, 1e15, 1)[:, None]
     ).astype(np.float32),
+    "far tiny floats": lambda rng, shape: RUGGED["far floats"](rng, shape) * np.float32(2.0**-100),
+    "far huge floats": lambda rng, shape: RUGGED["far floats"](rng, shape) * np.float32(2.0**100),
     "far floats": lambda rng, shape: (100 + rng.standard_normal(shape) * 1e-4).astype(np.float32),
 }
 

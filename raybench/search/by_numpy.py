@@ -43,7 +43,7 @@ class ValueTile:
     def near(self, k: int) -> Iterator[RowPairs]:
         """All pairs in question for the k nearest of each query: first those of queries that a few passes settle."""
         left = np.arange(len(self.padded))
-        if 0 < k <= FEW and k < self.references:
+        if 0 < k <= FEW:
             columns, values = _lowest(self.padded, k + 1)
             with np.errstate(invalid="ignore"):  # values that are no numbers have an infinite width: never settled
                 settled = values[:, k] > values[:, k - 1] + self.margins.width
@@ -89,10 +89,10 @@ class ByNumpy:
 
 
 def limits_of(margins: Margins, limits: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Values beyond these belong to references beyond these distances; rounded up."""
+    """Values beyond these belong to references beyond these distances."""
     with np.errstate(over="ignore", invalid="ignore"):
-        exact = (margins.at(limits) + margins.below).astype(np.float32)
-    return np.nextafter(exact, np.float32(np.inf))
+        most: NDArray[np.float32] = (margins.at(limits) + margins.below).astype(np.float32)
+        return most
 
 
 def positions(mask: NDArray[np.bool_]) -> RowPairs:

@@ -100,7 +100,7 @@ def closer_counts(
         usable = _others(groups[0][tile.queries], groups[1])
         closer = _packed(np.less, tile.values, low) & usable
         if (low != high).any():
-            farther = _packed(np.greater_equal, tile.values, high)
+            farther = _packed(np.greater, tile.values, high)
             for t, row, column in _listed(~(closer | farther) & usable):
                 near = row_distances(queries[start + row], references[column], distance) < thresholds[start + row, t]
                 _set(closer, t[near], row[near], column[near])
@@ -109,7 +109,7 @@ def closer_counts(
 
 
 def _bounds(margins: Margins, thresholds: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Low and high, of the thresholds' shape: values below low are surely closer, those from high on surely not.
+    """Low and high, of the thresholds' shape: values below low are surely closer, those above high surely not.
 
     Equal where the values are exact. What is neither, also a value that is not a number, is left to be measured.
     """
@@ -118,9 +118,8 @@ def _bounds(margins: Margins, thresholds: NDArray[np.float64]) -> tuple[NDArray[
         low = np.ceil(exact).astype(np.float32)  # these values are whole numbers
         return low, low
     with np.errstate(over="ignore", invalid="ignore"):
-        low = (exact - margins.above[:, None]).astype(np.float32)
-        high = (exact + margins.below[:, None]).astype(np.float32)
-    return np.nextafter(low, np.float32(-np.inf)), np.nextafter(high, np.float32(np.inf))
+        low, high = exact - margins.above[:, None], exact + margins.below[:, None]
+        return low.astype(np.float32), high.astype(np.float32)
 
 
 def _others(own: NDArray[np.int32], groups: NDArray[np.int32]) -> Words:

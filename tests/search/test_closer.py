@@ -130,6 +130,15 @@ def test_a_bound_that_is_too_small_is_found_out(monkeypatch, distance):
     assert wrong
 
 
+@pytest.mark.parametrize("distance", ["L2", "squared_L2", "L1"])
+def test_values_that_overflow_are_measured(distance):
+    queries, references = np.full((2, 3), 1e60), np.zeros((4, 3))
+    thresholds = np.array([[1e50, 1e200], [1e200, 1e50]])
+    groups = np.zeros(2, np.int32), np.ones(4, np.int32)
+    found = closer_counts(queries, references, thresholds, np.full((2, 1), 4), groups, distance)
+    assert found[:, :, 0].tolist() == [[0, 4], [4, 0]]
+
+
 def test_dimensions_must_agree():
     with pytest.raises(ValueError, match="dimension 3, references 4"):
         nearest_and_closer(np.zeros((1, 3)), np.zeros((1, 4)), np.zeros(1, np.int64), 1, "L2")

@@ -130,11 +130,12 @@ def test_a_bound_that_is_too_small_is_found_out(monkeypatch, name, distance):
     assert wrong
 
 
+@pytest.mark.parametrize("kind", ["far floats", "far tiny floats", "far huge floats"])
 @pytest.mark.parametrize("name", PROPOSERS)
 @pytest.mark.parametrize("distance", PRODUCT_DISTANCES)
-def test_near_ties_below_the_error_of_float32_are_told_apart(distance, name):
+def test_near_ties_below_the_error_of_float32_are_told_apart(distance, name, kind):
     rng = np.random.default_rng(1)
-    references, queries = (made(rng, "far floats", (n, 32), distance) for n in (300, 12))
+    references, queries = (made(rng, kind, (n, 32), distance) for n in (300, 12))
     assert_rounded(queries, references, 7, distance, PROPOSERS[name])
 
 
