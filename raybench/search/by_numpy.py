@@ -91,8 +91,7 @@ class ByNumpy:
 def limits_of(margins: Margins, limits: NDArray[np.float64]) -> NDArray[np.float32]:
     """Values beyond these belong to references beyond these distances."""
     with np.errstate(over="ignore", invalid="ignore"):
-        most: NDArray[np.float32] = (margins.at(limits) + margins.below).astype(np.float32)
-        return most
+        return (margins.at(limits) + margins.below).astype(np.float32)
 
 
 def positions(mask: NDArray[np.bool_]) -> RowPairs:

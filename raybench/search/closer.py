@@ -115,8 +115,8 @@ def _bounds(margins: Margins, thresholds: NDArray[np.float64]) -> tuple[NDArray[
     """
     exact = margins.at(thresholds)
     if not margins.width.any():
-        low = np.ceil(exact).astype(np.float32)  # these values are whole numbers
-        return low, low
+        whole = np.ceil(exact).astype(np.float32)  # as the values are
+        return whole, whole
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = exact - margins.above[:, None], exact + margins.below[:, None]
         return low.astype(np.float32), high.astype(np.float32)
