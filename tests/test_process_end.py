@@ -30,13 +30,13 @@ def test_reading_parquet_starts_no_thread():
 import io, pathlib
 from raybench.formats.parquet import read_parquet, write_parquet
 from raybench.formats.parquet_vectors import ParquetVectors
-from raybench.formats.vectors import read_vectors
+from raybench.formats.vector_kinds import read_plain
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 threads = lambda: len(list(pathlib.Path("/proc/self/task").iterdir()))
 before = threads()
 data = write_parquet({"a": np.arange(2000.0), "b": np.arange(2000.0)})
 read_parquet(data)
-read_vectors(data, "rows", ".parquet")
+read_plain(data, "rows", ".parquet")
 sink = io.BytesIO()
 pq.write_table(pa.table({"vectors": [[1.0, 2.0]] * 9, "names": [str(row) for row in range(9)]}), sink, row_group_size=3)
 vectors = ParquetVectors(io.BytesIO(sink.getvalue()), "named")

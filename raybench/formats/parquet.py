@@ -24,10 +24,5 @@ def write_parquet(columns: dict[str, NDArray[Any]], notes: dict[str, str] | None
 
 def read_parquet(data: bytes) -> dict[str, NDArray[Any]]:
     """The columns of a Parquet file."""
-    table = read_table(data)
+    table = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
     return {name: np.asarray(table[name]) for name in table.column_names}
-
-
-def read_table(data: bytes) -> Any:
-    """A Parquet file as an Arrow table; raises ArrowInvalid or OSError."""
-    return pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
