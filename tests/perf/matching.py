@@ -62,7 +62,7 @@ def figures(folder: Path) -> Iterator[Figure]:
     _check(match(next(fresh), stored), baseline(every))
     ours, theirs = best_of_each(lambda: match(next(fresh), stored), lambda: baseline(every), ROUNDS)
     what = f"{len(_pairs())} image pairs, {PATCHES:,} patches, one core"
-    note = f"{ours / len(_pairs()) * 1_000:.1f} ms a pair, ranks, scores and published shards included"
+    note = f"{ours / len(_pairs()) * 1_000:.1f} ms per pair, ranks, scores and published shards included"
     yield Figure(what, ours, "cdist", theirs, TARGET, note)
 
 

@@ -17,7 +17,7 @@ from tests.perf.figures import Figure, Memory, best_of_each, peak_resident_bytes
 ROUNDS = 5
 QUERIES, K, REFERENCES, PAIRS = 50_000, 10, 1_000_000, 10_000
 TARGET = 15.0
-BLOCKS, BLOCK_QUERIES = 50, 1_000  # 1,000 predictions a query: 50 M in blocks of 1 M
+BLOCKS, BLOCK_QUERIES = 50, 1_000  # 1,000 predictions per query: 50 M in blocks of 1 M
 MOST_BYTES = 2e9
 
 

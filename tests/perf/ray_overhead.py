@@ -46,7 +46,7 @@ def _of_actors(actors: str, timed: Timed, inline: Executor, ray: Executor) -> It
     yield Figure(f"{len(many):,} pairs, {actors}", own, "inline", base)
     own, base = _best(timed, ray, inline, few, TINY_PAIRS)
     cost = (own - base) * 1_000 / TINY_SHARDS
-    note = f"{cost:.2f} ms a shard beyond the {base * 1_000 / TINY_SHARDS:.2f} ms that it takes inline"
+    note = f"{cost:.2f} ms per shard beyond the {base * 1_000 / TINY_SHARDS:.2f} ms that it takes inline"
     yield Figure(f"{TINY_SHARDS} shards of {TINY_PAIRS} pairs, {actors}", own, "inline", base, note=note)
 
 
