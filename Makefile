@@ -1,5 +1,5 @@
 # Each target makes and reuses .venv; nothing else is needed by hand.
-# `make demo`, `make test`, `make test-fast` (no Ray: for the inner loop), `make check`, `make bench`.
+# `make demo`, `make test`, `make test-fast` (no Ray, none that takes seconds: for the inner loop), `make check`, `make bench`.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -20,7 +20,7 @@ test-others: $(INSTALLED)
 	$(BIN)/python -m pytest -m "not ray or ray(own=True)"
 
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not ray"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not ray and not slow"
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
