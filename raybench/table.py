@@ -8,11 +8,9 @@ from __future__ import annotations
 import csv
 import html
 import io
-import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 LATEX_WORDS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
 
@@ -59,7 +57,6 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     fractions: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
-    provenance: dict[str, str] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
@@ -72,12 +69,6 @@ class Table:
         writer.writerow(self.columns)
         writer.writerows([_exact(cell) for cell in row] for row in self.rows)
         return text.getvalue()
-
-    def to_json(self) -> str:
-        rows = [dict(zip(self.columns, map(_or_none, row), strict=True)) for row in self.rows]
-        return json.dumps(
-            {"name": self.name, "notes": self.notes, "provenance": self.provenance, "rows": rows}, indent=1
-        )
 
     def to_markdown(self) -> str:
         escape = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " ", "\r": " "})
@@ -126,11 +117,11 @@ class Table:
         ]
 
     def _shown(self, column: str, cell: Cell) -> str:
-        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        if _is_undefined(cell):
             return "–"
         if isinstance(cell, float):
             return f"{100 * cell:.2f}" if column in self.fractions else f"{cell:.4g}"
-        return f"{cell:,}" if isinstance(cell, int) else cell
+        return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
     def _is_number(self, column: int) -> bool:
         return all(isinstance(row[column], int | float | None) for row in self.rows)
@@ -150,14 +141,13 @@ def joined(name: str, label: str, tables: Sequence[tuple[str, Table]], notes: tu
 
 
 def _exact(cell: Cell) -> str:
-    cell = _or_none(cell)
-    if cell is None:
+    if _is_undefined(cell):
         return ""
     return repr(float(cell)) if isinstance(cell, float) else str(cell)
 
 
-def _or_none(cell: Cell) -> Any:
-    return None if isinstance(cell, float) and math.isnan(cell) else cell
+def _is_undefined(cell: Cell) -> bool:
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _cell(text: str) -> Cell:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 
 import numpy as np
@@ -42,10 +41,6 @@ def test_an_undefined_value_is_an_empty_cell_in_csv():
 
 def test_a_numpy_float_is_written_as_its_digits():
     assert table_of(("t", 3, np.float64(0.1))).to_csv() == "task,pairs,ap\nt,3,0.1\n"
-
-
-def test_an_undefined_value_is_null_in_json():
-    assert json.loads(table_of(("t", 0, math.nan)).to_json())["rows"] == [{"task": "t", "pairs": 0, "ap": None}]
 
 
 def test_fractions_are_shown_as_percent_with_two_decimals():

@@ -126,14 +126,10 @@ class Run:
         `{name}` in the pattern is the item's name, `{item.…}` another of its attributes.
         """
         names = [pattern.format(name=name_of(item), item=item) for item in items]
-        self.export(Write(function, items, inputs, version=0), names)
-
-    def export(self, stage: Stage, names: Sequence[str]) -> None:
-        """Write one output file per shard; always written, since the store does not hold them."""
         self.files += names
-        files = Files(self.out, tuple(names))
+        stage = Write(function, items, inputs, version=0)
         shards = plan(stage.name, len(names), 1)
-        self._perform(stage, list(shards), files, found=0, digest=stage.digest)
+        self._perform(stage, list(shards), Files(self.out, tuple(names)), found=0, digest=stage.digest)
 
     def read(self, mapped: Mapped, index: int) -> Arrays:
         """A small shard for the driver, mended if it is broken."""

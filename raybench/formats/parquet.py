@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 
-def write_parquet(columns: dict[str, NDArray[Any]], notes: dict[str, str] | None = None) -> bytes:
-    """A Parquet file with these columns; `notes` go into its metadata."""
-    table = pa.table(columns).replace_schema_metadata(notes or {})
+def write_parquet(columns: dict[str, NDArray[Any]]) -> bytes:
+    """A Parquet file with these columns."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
+    pq.write_table(pa.table(columns, metadata={}), sink)
     return bytes(sink.getvalue())
 
 

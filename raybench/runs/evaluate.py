@@ -145,7 +145,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     asked.publish(job.out)
     _remove_results(asked, job.out)
     outcome = _beside_published(job.benchmark, plan.execute(run))
-    tables = _with_provenance(outcome, asked)
+    tables = (outcome.main, *outcome.further)
     for name, table in zip(_file_names(outcome), tables, strict=True):
         storage.publish(storage.join(job.out, name), table.to_csv().encode())
     files = [*_file_names(outcome), *run.files, "report.html"]
@@ -194,11 +194,6 @@ def _beside_published(benchmark: str, outcome: Outcome) -> Outcome:
 
 def _file_names(outcome: Outcome) -> list[str]:
     return [outcome.main.file_name, *(f"tables/{table.file_name}" for table in outcome.further)]
-
-
-def _with_provenance(outcome: Outcome, manifest: Manifest) -> tuple[Table, ...]:
-    provenance = {"benchmark": manifest.benchmark, "raybench": manifest.versions["raybench"], **manifest.inputs}
-    return tuple(dataclasses.replace(table, provenance=provenance) for table in (outcome.main, *outcome.further))
 
 
 def _remove_results(there: Manifest, out: str) -> None:

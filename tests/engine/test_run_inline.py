@@ -12,7 +12,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Silent
 from raybench.engine.run import FAN_IN, MOST_REPAIRS, Run
 from raybench.engine.shards import Shard
-from raybench.engine.stages import FILE_BYTES, Mapped
+from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ShardFailed
 from raybench.metrics.partials import Rows
 
@@ -291,35 +291,19 @@ def test_receipts_tell_items_rows_and_bytes(run, log):
     assert [line["size_bytes"] for line in lines] == [Path(mapped.uri(index)).stat().st_size for index in range(4)]
 
 
-@dataclass(frozen=True)
-class Letters:
-    """An export: file n holds the n-th text."""
-
-    texts: tuple[bytes, ...]
-
-    name = "letters"
-    on_device = False
-    digest = digest_of("letters")
-
-    def load(self, shard: Shard) -> bytes:
-        return self.texts[shard.start]
-
-    def compute(self, payload: bytes) -> dict[str, np.ndarray]:
-        return {FILE_BYTES: np.frombuffer(payload, np.uint8)}
-
-    def keys(self, shard: Shard) -> str:
-        return f"text {shard.start}"
+def letter(item, texts):
+    return texts[item].encode()
 
 
-def test_an_export_writes_one_file_a_shard(run):
-    run.export(Letters((b"one", b"")), ["a/one.txt", "b.txt"])
+def test_write_gives_one_file_per_item(run):
+    run.write("{name}.txt", letter, ["a/one", "b"], {"a/one": "one", "b": ""})
     assert (Path(run.out) / "a" / "one.txt").read_bytes() == b"one"
     assert (Path(run.out) / "b.txt").read_bytes() == b""
 
 
-def test_an_export_is_written_again_each_time(run):
-    run.export(Letters((b"old",)), ["a.txt"])
-    run.export(Letters((b"new",)), ["a.txt"])
+def test_what_write_gives_is_written_again_each_time(run):
+    run.write("{name}.txt", letter, ["a"], {"a": "old"})
+    run.write("{name}.txt", letter, ["a"], {"a": "new"})
     assert (Path(run.out) / "a.txt").read_bytes() == b"new"
 
 
