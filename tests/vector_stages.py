@@ -6,7 +6,7 @@ import numpy as np
 
 from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.extract.vector_set import VectorSet, vector_arrays
 
@@ -45,4 +45,4 @@ def vector_set(run, role, vectors, size=100, order=None, absent=()):
 
 
 def inline_run(folder):
-    return Run(f"{folder}/out", f"{folder}/store", InlineExecutor(Silent()), Silent())
+    return Run(f"{folder}/out", f"{folder}/store", InlineExecutor(Observer()), Observer())

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
@@ -21,8 +21,8 @@ from raybench.engine.stages import Receipt
 LOG_EVERY_SECONDS = 5.0  # job logs are read by people: one line a stage and every few seconds, not one a shard
 
 
-class Observer(Protocol):
-    """Hears of stages, shards, retries and messages."""
+class Observer:
+    """Hears of stages, shards, retries and messages; this one shows nothing of them."""
 
     def stage_started(self, stage: str, shards: int, found: int) -> None: ...
 
@@ -37,23 +37,7 @@ class Observer(Protocol):
     def said(self, message: str) -> None: ...
 
 
-class Silent:
-    """Hears everything and shows nothing."""
-
-    def stage_started(self, stage: str, shards: int, found: int) -> None: ...
-
-    def published(self, receipt: Receipt) -> None: ...
-
-    def retried(self, stage: str, cause: str) -> None: ...
-
-    def in_flight(self, stage: str, shards: int, actors: int) -> None: ...
-
-    def stage_ended(self, stage: str) -> None: ...
-
-    def said(self, message: str) -> None: ...
-
-
-class Observers:
+class Observers(Observer):
     """Tells several observers."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -109,7 +93,7 @@ class Pace:
         return (self.shards - self.done) * self.seconds / computed if computed else None
 
 
-class Bar(Silent):
+class Bar(Observer):
     """One live line: stage, done/total, rate, time left."""
 
     def __init__(self) -> None:
@@ -160,7 +144,7 @@ class _PaceColumn(ProgressColumn):
         return Text(" · ".join(words))
 
 
-class JsonLines(Silent):
+class JsonLines(Observer):
     """One JSON object a line: when a stage starts and ends, every few seconds between, and every retry."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -208,5 +192,5 @@ def progress(kind: str) -> Observer:
     """The observer for `--progress auto|bar|json|none`; auto is a bar on a terminal, JSON lines elsewhere."""
     if kind == "auto":
         kind = "bar" if sys.stderr.isatty() else "json"
-    kinds: dict[str, type[Observer]] = {"bar": Bar, "json": JsonLines, "none": Silent}
+    kinds: dict[str, type[Observer]] = {"bar": Bar, "json": JsonLines, "none": Observer}
     return kinds[kind]()

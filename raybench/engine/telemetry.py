@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ray.util.metrics import Counter, Gauge, Histogram
 
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.stages import Receipt
 
 METRICS: dict[str, tuple[str, ...]] = {
@@ -24,7 +24,7 @@ METRICS: dict[str, tuple[str, ...]] = {
 SECONDS_BOUNDARIES = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0]
 
 
-class Counters(Silent):
+class Counters(Observer):
     """An observer that counts for Prometheus; needs a Ray that is up."""
 
     def __init__(self) -> None:

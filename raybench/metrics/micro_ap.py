@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.metrics.partials import Rows
+from raybench.metrics.partials import ArrayFields, Rows
 
 PRECISIONS = (0.90, 0.95, 0.99)
 CURVE_POINTS = 5_000
@@ -90,7 +90,7 @@ def found_scores(truth: TruePairs, predictions: Predictions) -> Rows:
 
 
 @dataclass(frozen=True)
-class AtLeast:
+class AtLeast(ArrayFields):
     """How many predictions score at least as much as each found pair: of all queries, and of the pair's own query.
 
     Merging adds. `pool` is by distinct score (rising), `own` by found pair.
@@ -112,13 +112,6 @@ class AtLeast:
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:
         return cls(np.sum([part.pool for part in parts], axis=0), np.sum([part.own for part in parts], axis=0))
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"pool": self.pool, "own": self.own}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        return cls(arrays["pool"], arrays["own"])
 
 
 def _at_least_in_query(

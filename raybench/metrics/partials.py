@@ -12,8 +12,19 @@ from numpy.typing import NDArray
 NO_REFERENCE = np.iinfo(np.int64).max
 
 
+class ArrayFields:
+    """A dataclass of arrays: they are stored by the names of its fields."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        return cls(**arrays)
+
+
 @dataclass(frozen=True)
-class Rows:
+class Rows(ArrayFields):
     """Values by item, in any order until merged; then `index` rises strictly. Merging joins disjoint items.
 
     >>> Rows.merged([Rows.of(np.array([2, 0]), np.array([0.2, 0.0])), Rows.of(np.array([1]), np.array([0.1]))]).values
@@ -44,16 +55,9 @@ class Rows:
     def merged(cls, parts: Sequence[Self]) -> Self:
         return cls.of(np.concatenate([part.index for part in parts]), np.concatenate([part.values for part in parts]))
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"index": self.index, "values": self.values}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        return cls(arrays["index"], arrays["values"])
-
 
 @dataclass(frozen=True)
-class TopK:
+class TopK(ArrayFields):
     """The k nearest references of each query so far, by (distance, reference). Merging joins disjoint references.
 
     `query` rises strictly. Where fewer than k references were seen, a row ends in (inf, NO_REFERENCE).
@@ -89,13 +93,6 @@ class TopK:
         )
         return cls.of(query, distance, reference, distance.shape[1])
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"query": self.query, "distance": self.distance, "reference": self.reference}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        return cls(arrays["query"], arrays["distance"], arrays["reference"])
-
 
 def _first_columns(
     distances: NDArray[np.float64], references: NDArray[np.int64], k: int
@@ -113,7 +110,7 @@ def _first_columns(
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(ArrayFields):
     """Integer counts by item; merging adds those of one item. `index` rises strictly.
 
     >>> Counts.merged([Counts.of(np.array([2, 0]), np.array([5, 1])), Counts.of(np.array([2]), np.array([1]))]).values
@@ -138,10 +135,3 @@ class Counts:
         for part in parts:  # within a part no item comes twice, so that plain indexing adds
             summed[np.searchsorted(items, part.index)] += part.values
         return cls(items, summed)
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"index": self.index, "values": self.values}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        return cls(arrays["index"], arrays["values"])

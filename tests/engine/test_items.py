@@ -8,7 +8,7 @@ import pytest
 from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.items import Each
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import ShardFailed
 from raybench.metrics.partials import Rows
@@ -49,7 +49,7 @@ def rows_of(item):
 
 @pytest.fixture
 def run(tmp_path):
-    return Run(str(tmp_path / "out"), str(tmp_path / "store"), InlineExecutor(Silent()), Silent())
+    return Run(str(tmp_path / "out"), str(tmp_path / "store"), InlineExecutor(Observer()), Observer())
 
 
 def test_each_item_is_one_shard_in_the_items_order(run):

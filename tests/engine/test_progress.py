@@ -11,7 +11,7 @@ import time
 import pytest
 
 from raybench.engine import progress as module
-from raybench.engine.progress import Bar, JsonLines, Observers, Pace, Silent, progress
+from raybench.engine.progress import Bar, JsonLines, Observer, Observers, Pace, progress
 from raybench.engine.stages import Place, Receipt
 
 
@@ -127,7 +127,7 @@ def test_auto_is_json_lines_elsewhere(tmp_path, monkeypatch):
         assert isinstance(progress("auto"), JsonLines)
 
 
-@pytest.mark.parametrize(("kind", "observer"), [("bar", Bar), ("json", JsonLines), ("none", Silent)])
+@pytest.mark.parametrize(("kind", "observer"), [("bar", Bar), ("json", JsonLines), ("none", Observer)])
 def test_a_kind_that_was_asked_for_is_given(kind, observer):
     assert type(progress(kind)) is observer
 

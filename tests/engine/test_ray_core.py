@@ -11,13 +11,13 @@ import pytest
 from number_stages import Announcing, Squares
 
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import DataError, ShardFailed
 from raybench.metrics.partials import Rows
 
 
-class Heard(Silent):
+class Heard(Observer):
     def __init__(self):
         self.retries, self.messages, self.most_in_flight, self.actors = Counter(), [], 0, 0
 
@@ -62,7 +62,7 @@ def receipts(folder):
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_any_number_of_workers_gives_the_bytes_of_inline(executor, tmp_path, workers):
-    for name, one in (("inline", InlineExecutor(Silent())), ("ray", executor(cpus=workers))):
+    for name, one in (("inline", InlineExecutor(Observer())), ("ray", executor(cpus=workers))):
         run = new_run(tmp_path / name, one)
         run.fold(run.map(Squares(), 100, 7), Rows)
     assert files(tmp_path / "inline") == files(tmp_path / "ray")
@@ -102,7 +102,7 @@ def test_a_worker_that_dies_once_costs_nothing_but_time(executor, tmp_path, gpus
     heard = Heard()
     run = new_run(tmp_path / "ray", executor(cpus=2, gpus=gpus, heard=heard), heard)
     run.map(Squares(str(tmp_path), at=13, how="die", times=1, on_device=gpus > 0), 40, 3)
-    undisturbed = new_run(tmp_path / "inline", InlineExecutor(Silent()))
+    undisturbed = new_run(tmp_path / "inline", InlineExecutor(Observer()))
     undisturbed.map(Squares(how="die", on_device=gpus > 0), 40, 3)
     assert (tmp_path / "die").read_text() == "xx", "the worker did not die"
     assert heard.retries["actor_died"] == 1

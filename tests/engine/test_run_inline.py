@@ -9,7 +9,7 @@ import pytest
 
 from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import FAN_IN, MOST_REPAIRS, Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
@@ -82,7 +82,7 @@ class Total:
         return "all"
 
 
-class Notes(Silent):
+class Notes(Observer):
     """Keeps what was said and how often something was tried again."""
 
     def __init__(self) -> None:

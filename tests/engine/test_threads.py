@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.engine.threads import one_blas_thread
 
@@ -37,7 +37,7 @@ def two_threads():
 
 @pytest.fixture
 def run(tmp_path):
-    return Run(str(tmp_path), str(tmp_path / "store"), InlineExecutor(Silent()), Silent())
+    return Run(str(tmp_path), str(tmp_path / "store"), InlineExecutor(Observer()), Observer())
 
 
 def test_a_shard_sees_one_thread_and_the_rest_of_the_process_its_own(two_threads, run):

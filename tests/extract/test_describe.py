@@ -14,7 +14,7 @@ from PIL import Image
 
 from raybench.descriptors.image_descriptors import resolve_images
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.errors import ConfigError, DataError, Problems
@@ -49,7 +49,7 @@ def pictures(tmp_path):
 @pytest.fixture
 def inline(tmp_path):
     def make(name="inline"):
-        return Run(str(tmp_path / name), str(tmp_path / name / "stages"), InlineExecutor(Silent()), Silent())
+        return Run(str(tmp_path / name), str(tmp_path / name / "stages"), InlineExecutor(Observer()), Observer())
 
     return make
 
@@ -77,8 +77,8 @@ def on_devices(tmp_path_factory, local_ray):
     base = tmp_path_factory.mktemp("devices")
     folder = scan(write_pictures(base / "pictures"))
     spec = resolve_images(write_script(base / "means.pt"), {}, SMALL)
-    executor = RayExecutor(Silent(), 2, 8, True, False)
-    run = Run(str(base / "run"), str(base / "run" / "stages"), executor, Silent())
+    executor = RayExecutor(Observer(), 2, 8, True, False)
+    run = Run(str(base / "run"), str(base / "run" / "stages"), executor, Observer())
     vectors, _ = describe(run, folder, spec, "all", "gpu", shard_size=2)
     executor.close()
     (path,) = (base / "run" / "receipts").glob("*-describe-images.jsonl")
@@ -150,7 +150,7 @@ def network(tmp_path_factory):
     path = weight_file(base / "weights.pt", "TV_RESNET18", 16)
     folder = scan(write_pictures(base / "pictures"))
     spec = resolve_images(f"sscd:{path}", {"backbone": "TV_RESNET18", "dims": 16}, SMALL)
-    run = Run(str(base / "run"), str(base / "run" / "stages"), InlineExecutor(Silent()), Silent())
+    run = Run(str(base / "run"), str(base / "run" / "stages"), InlineExecutor(Observer()), Observer())
     alone, _ = describe(run, folder, spec, "all", "cpu", batch_size=1)
     return folder, spec, rows_of(alone), run
 
@@ -168,8 +168,8 @@ def test_processes_with_and_without_devices_publish_the_same_bytes(on_devices, i
     from raybench.engine.ray_core import RayExecutor
 
     folder, spec, device_vectors, _ = on_devices
-    executor = RayExecutor(Silent(), 2, 0, False, False)
-    actors = Run(str(tmp_path / "cpus"), str(tmp_path / "cpus" / "stages"), executor, Silent())
+    executor = RayExecutor(Observer(), 2, 0, False, False)
+    actors = Run(str(tmp_path / "cpus"), str(tmp_path / "cpus" / "stages"), executor, Observer())
     found = [describe(run, folder, spec, "all", "cpu", shard_size=2)[0] for run in (inline(), actors)]
     executor.close()
     assert shard_bytes(found[0]) == shard_bytes(found[1]) == shard_bytes(device_vectors)

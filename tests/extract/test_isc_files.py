@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
 from raybench.extract.isc_files import descriptor_file, isc_content, submission_file
@@ -15,7 +15,7 @@ from raybench.sources.named_vectors import NamedVectors
 
 
 def run_in(folder, out=None):
-    return Run(str(out or folder / "out"), str(folder / "stages"), InlineExecutor(Silent()), Silent())
+    return Run(str(out or folder / "out"), str(folder / "stages"), InlineExecutor(Observer()), Observer())
 
 
 def scan(uri):

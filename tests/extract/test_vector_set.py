@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList
 from raybench.extract.vector_set import read_set
@@ -23,7 +23,7 @@ def source(tmp_path):
 
 
 def shards(folder, executor, source):
-    run = Run(str(folder), str(folder / "stages"), executor, Silent())
+    run = Run(str(folder), str(folder / "stages"), executor, Observer())
     read = read_set(run, source, "references", 400)
     assert len(read) == 9_000
     return {path.name: path.read_bytes() for path in sorted((folder / "stages" / read.digest).iterdir())}
@@ -32,8 +32,8 @@ def shards(folder, executor, source):
 def test_both_executors_leave_the_same_shards(tmp_path, source, local_ray):
     from raybench.engine.ray_core import RayExecutor
 
-    inline = shards(tmp_path / "inline", InlineExecutor(Silent()), source)
-    executor = RayExecutor(Silent(), 2, 0, insist_on_gpus=False, owned=False)
+    inline = shards(tmp_path / "inline", InlineExecutor(Observer()), source)
+    executor = RayExecutor(Observer(), 2, 0, insist_on_gpus=False, owned=False)
     try:
         assert shards(tmp_path / "ray", executor, source) == inline
     finally:
@@ -42,7 +42,7 @@ def test_both_executors_leave_the_same_shards(tmp_path, source, local_ray):
 
 
 def test_the_default_shard_size_follows_the_dimension(tmp_path, source):
-    run = Run(str(tmp_path), str(tmp_path / "stages"), InlineExecutor(Silent()), Silent())
+    run = Run(str(tmp_path), str(tmp_path / "stages"), InlineExecutor(Observer()), Observer())
     assert len(read_set(run, source, "references").mapped.shards) == 1
 
 
@@ -51,6 +51,6 @@ def test_a_file_that_is_spoilt_after_the_look_is_an_error_that_names_the_row(tmp
         names, vectors = file["names"], file["vectors"]
     vectors[4_321] = np.nan
     np.savez(tmp_path / "refs.npz", names=names, vectors=vectors)
-    run = Run(str(tmp_path), str(tmp_path / "stages"), InlineExecutor(Silent()), Silent())
+    run = Run(str(tmp_path), str(tmp_path / "stages"), InlineExecutor(Observer()), Observer())
     with pytest.raises(DataError, match=r"refs\.npz: row 4321: NaN or infinite value \(1 such rows here\)"):
         read_set(run, source, "references", 1_000)

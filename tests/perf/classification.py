@@ -14,7 +14,7 @@ import numpy as np
 from raybench.benchmarks.hbench.classification import score_task
 from raybench.benchmarks.hbench.pairs import PairTask, Segment
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.extract.patches import Features
@@ -76,7 +76,7 @@ def _task(count: int) -> PairTask:
 
 
 def _run(folder: Path, name: str) -> Run:
-    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Silent()), Silent())
+    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Observer()), Observer())
 
 
 def _shares(run: Run, stored: Features, pairs: Pairs, task: PairTask) -> str:

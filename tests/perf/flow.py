@@ -20,7 +20,7 @@ from raybench import storage
 from raybench.benchmarks.tss import rules_vc, trees
 from raybench.benchmarks.tss.scoring import Rules, ScorePairs, score_pairs
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.formats.flo import UNKNOWN_PX, write_flo
 from raybench.formats.tss import write_png
@@ -117,7 +117,7 @@ def stage(folder: Path, count: int) -> ScorePairs:
 
 def _run(folder: Path, executor: Any = None) -> Run:
     name = f"{folder}/runs/{time.monotonic_ns()}"
-    return Run(f"{name}/out", f"{name}/store", executor or InlineExecutor(Silent()), Silent())
+    return Run(f"{name}/out", f"{name}/store", executor or InlineExecutor(Observer()), Observer())
 
 
 def _shares(folder: Path) -> Said:
@@ -168,8 +168,10 @@ def _cores(folder: Path) -> Said:
     from raybench.engine.ray_core import RayExecutor, connect
 
     made = stage(folder, PAIRS[-1])
-    owner = connect("local", cpus=3, gpus=0, device="cpu", observer=Silent())  # logical ones: all three actors stay up
-    one, two = (RayExecutor(Silent(), count, 0, insist_on_gpus=False, owned=False) for count in (1, 2))
+    owner = connect(
+        "local", cpus=3, gpus=0, device="cpu", observer=Observer()
+    )  # logical ones: all three actors stay up
+    one, two = (RayExecutor(Observer(), count, 0, insist_on_gpus=False, owned=False) for count in (1, 2))
     try:
         turns = [(_wall_seconds(folder, one, made), _wall_seconds(folder, two, made)) for _ in range(ROUNDS)][1:]
     finally:

@@ -9,7 +9,7 @@ import numpy as np
 
 from raybench.benchmarks.hpatches.matching import SEQUENCE_PAIRS, MatchImages
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.extract.patches import Features
@@ -49,4 +49,4 @@ def match(run: Run, stored: Features, reference: np.ndarray, target: np.ndarray)
 
 
 def _run(folder: Path, name: str) -> Run:
-    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Silent()), Silent())
+    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Observer()), Observer())

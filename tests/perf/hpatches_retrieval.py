@@ -12,7 +12,7 @@ import numpy as np
 from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
 from raybench.benchmarks.hpatches.retrieval import POOL_SIZES, POSITIVES, SplitQueries, score_queries
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.extract.patches import Features
@@ -78,7 +78,7 @@ def baseline_inputs(stored: Features, split: SplitQueries, chosen: np.ndarray) -
 
 
 def _run(folder: Path | str, name: str) -> Run:
-    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Silent()), Silent())
+    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Observer()), Observer())
 
 
 if __name__ == "__main__":

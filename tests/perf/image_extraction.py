@@ -19,7 +19,7 @@ from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.sscd import Sscd
 from raybench.descriptors.sscd_backbones import file_key
 from raybench.descriptors.sscd_network import Network
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Executor, Run
 from raybench.extract.images import Extraction, describe_folders
@@ -43,7 +43,7 @@ def figures(folder: Path, images: int = IMAGES) -> Iterator[Figure]:
     spec = resolve_images(f"sscd:{weights}", {"backbone": BACKBONE, "dims": DIMS}, Preprocess(SIZE))
     many, few = make_images(folder / "many", images), make_images(folder / "few", min(FEW_IMAGES, images))
     timed = partial(ours_seconds, folder, itertools.count(), spec)
-    executor = connect("local", cpus=THREADS, gpus=0, device="cpu", observer=Silent())
+    executor = connect("local", cpus=THREADS, gpus=0, device="cpu", observer=Observer())
     try:
         timed(executor, make_images(folder / "warm", 2 * THREADS), None, 2)  # actors up, modules imported
         paths = [Path(many.uri(item)) for item in range(len(many))]
@@ -96,7 +96,7 @@ def ours_seconds(
 ) -> tuple[float, NDArray[np.float32]]:
     """Seconds from a listed folder to published vectors, and these in name order."""
     place = folder / f"round-{next(rounds)}"
-    run = Run(f"{place}/out", f"{place}/store", executor, Silent())
+    run = Run(f"{place}/out", f"{place}/store", executor, Observer())
     started = time.monotonic()
     vectors = describe_folders(run, {"all": images}, Extraction(spec, "cpu", batch_size, shard_size))["all"].vectors
     seconds = time.monotonic() - started

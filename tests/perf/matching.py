@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raybench.benchmarks.hbench.image_pairs import MatchingTask
 from raybench.benchmarks.hbench.matching import score_matches
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.extract.patches import IMAGES_PER_SHARD, Features
@@ -99,4 +99,4 @@ def _check(matches: Matches, expected: list[float]) -> None:
 
 
 def _run(folder: Path, name: str) -> Run:
-    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Silent()), Silent())
+    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Observer()), Observer())

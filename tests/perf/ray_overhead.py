@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.ray_core import RayExecutor, connect
 from raybench.engine.run import Executor, Run
 from raybench.extract.patches import Features
@@ -24,11 +24,11 @@ Timed = Callable[[Executor, Pairs, int | None], float]
 
 def figures(folder: Path) -> Iterator[Figure]:
     """One and two actors over 1.2 M pairs, then what a shard costs. Ratio above 1: Ray is faster than inline."""
-    inline = InlineExecutor(Silent())
-    stored = scene.features(Run(f"{folder}/features/out", f"{folder}/features/store", inline, Silent()))
+    inline = InlineExecutor(Observer())
+    stored = scene.features(Run(f"{folder}/features/out", f"{folder}/features/store", inline, Observer()))
     timed = partial(_stage_seconds, folder, itertools.count(), stored)
-    two = connect("local", cpus=2, gpus=0, device="cpu", observer=Silent())
-    one = RayExecutor(Silent(), 1, 0, insist_on_gpus=False, owned=False)
+    two = connect("local", cpus=2, gpus=0, device="cpu", observer=Observer())
+    one = RayExecutor(Observer(), 1, 0, insist_on_gpus=False, owned=False)
     try:
         # Two actors hold both CPUs of this Ray: those of one executor end before the other's start.
         yield from _of_actors("1 actor", timed, inline, one)
@@ -60,7 +60,7 @@ def _stage_seconds(
 ) -> float:
     """Seconds of the pairs stage alone, into a new store, with features that this process has not opened."""
     place = f"{folder}/round-{next(rounds)}"
-    run = Run(f"{place}/out", f"{place}/store", executor, Silent())
+    run = Run(f"{place}/out", f"{place}/store", executor, Observer())
     features = Features(stored.mapped, stored.root, stored.images, stored.images_per_shard)
     pair_distances(run, features, pairs, "L2", size)
     return next(record.seconds for record in run.records if record.name == "pairs")

@@ -16,7 +16,7 @@ import numpy as np
 
 from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Executor, Run
 from raybench.engine.shards import Shard
@@ -69,7 +69,7 @@ def made_up(run: Run, what: str, count: int, dimension: int, rows_per_shard: int
 
 def figures(folder: Path) -> Iterator[Figure]:
     """From sets on disk to the folded neighbours. Rounds take turns; the best of each stands."""
-    executor = connect("local", cpus=THREADS, gpus=0, device="cpu", observer=Silent())
+    executor = connect("local", cpus=THREADS, gpus=0, device="cpu", observer=Observer())
     try:
         for dimension in DIMENSIONS:
             yield from _of_dimension(folder / str(dimension), executor, dimension)
@@ -78,7 +78,7 @@ def figures(folder: Path) -> Iterator[Figure]:
 
 
 def _of_dimension(folder: Path, executor: Executor, dimension: int) -> Iterator[Figure]:
-    run = Run(f"{folder}/out", f"{folder}/store", executor, Silent())
+    run = Run(f"{folder}/out", f"{folder}/store", executor, Observer())
     sets = made_up(run, "queries", QUERIES, dimension), made_up(run, "references", REFERENCES, dimension)
     for one in sets:
         np.save(folder / f"{one.role}.npy", np.concatenate([one.read(n)[1] for n in range(len(one.mapped.shards))]))
@@ -96,7 +96,7 @@ def _of_dimension(folder: Path, executor: Executor, dimension: int) -> Iterator[
     yield Figure(what, seconds, called, baseline, TARGET, note)
     yield Figure(f"the same, {4 * K} kept for global candidates", wide, called, baseline)
     rows = np.load(folder / "queries.npy"), np.load(folder / "references.npy")
-    inline, numbers = InlineExecutor(Silent()), itertools.count()
+    inline, numbers = InlineExecutor(Observer()), itertools.count()
     own, other = best_of_each(
         lambda: _ours(folder, f"inline-{next(numbers)}", inline, sets), lambda: faiss.knn(*rows, K), INLINE_ROUNDS
     )
@@ -106,7 +106,7 @@ def _of_dimension(folder: Path, executor: Executor, dimension: int) -> Iterator[
 def _ours(
     folder: Path, name: object, executor: Executor, sets: tuple[VectorSet, VectorSet], wide: bool = False
 ) -> tuple[float, int, TopK]:
-    run = Run(f"{folder}/round-{name}/out", f"{folder}/round-{name}/store", executor, Silent())
+    run = Run(f"{folder}/round-{name}/out", f"{folder}/round-{name}/store", executor, Observer())
     started = time.perf_counter()
     found = search_sets(run, *sets, K, "squared_L2", device="cpu", global_candidates=wide)
     seconds = time.perf_counter() - started

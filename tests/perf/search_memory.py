@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Run
 from raybench.search.candidates import global_pairs, nearest_pairs
@@ -24,9 +24,9 @@ LOOK_EVERY_SECONDS = 0.1
 
 def figures(folder: Path) -> Iterator[Memory]:
     """The process that holds most, over search, both kinds of candidates and the driver."""
-    executor = connect("local", cpus=2, gpus=0, device="cpu", observer=Silent())
+    executor = connect("local", cpus=2, gpus=0, device="cpu", observer=Observer())
     try:
-        run = Run(f"{folder}/out", f"{folder}/store", executor, Silent())
+        run = Run(f"{folder}/out", f"{folder}/store", executor, Observer())
         queries = made_up(run, "queries", QUERIES, DIMENSION)
         references = made_up(run, "references", REFERENCES, DIMENSION, 65_536)
         with Watched() as watched:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
 from raybench.extract.isc_files import descriptor_file, isc_content
@@ -92,7 +92,7 @@ def main(file: str, folder: str) -> None:
     problems.check()
     assert source is not None
     marks.append(time.perf_counter())
-    run = Run(f"{folder}/out", f"{folder}/store", InlineExecutor(Silent()), Silent())
+    run = Run(f"{folder}/out", f"{folder}/store", InlineExecutor(Observer()), Observer())
     read = read_set(run, source, "references")
     marks.append(time.perf_counter())
     run.write("{name}.h5", isc_content, [descriptor_file("references", read, source.names)])

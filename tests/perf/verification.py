@@ -10,7 +10,7 @@ import numpy as np
 from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
 from raybench.benchmarks.hpatches.verification import NEGATIVES, Ranking, score_ranking
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.extract.patches import Features
@@ -76,4 +76,4 @@ def rankings() -> tuple[Ranking, ...]:
 
 
 def _run(folder: Path, name: str) -> Run:
-    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Silent()), Silent())
+    return Run(f"{folder}/{name}/out", f"{folder}/{name}/store", InlineExecutor(Observer()), Observer())

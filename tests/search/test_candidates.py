@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vector_stages import inline_run, vector_set
 
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import DataError
 from raybench.search import candidates
@@ -173,10 +173,10 @@ def test_a_norm_beyond_the_training_set_is_one_line(tmp_path):
 def test_ray_with_eight_devices_gives_the_bytes_of_inline(tmp_path, local_ray):
     from raybench.engine.ray_core import RayExecutor
 
-    executor = RayExecutor(Silent(), 2, 8, insist_on_gpus=True, owned=False)
+    executor = RayExecutor(Observer(), 2, 8, insist_on_gpus=True, owned=False)
     runs = {
         "inline": inline_run(tmp_path / "inline"),
-        "ray": Run(str(tmp_path / "ray" / "out"), str(tmp_path / "ray" / "store"), executor, Silent()),
+        "ray": Run(str(tmp_path / "ray" / "out"), str(tmp_path / "ray" / "store"), executor, Observer()),
     }
     seen = set()
     for name, run in runs.items():

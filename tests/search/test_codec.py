@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from vector_stages import inline_run, vector_set
 
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.search import codecs
 from raybench.search.codecs import (
@@ -240,10 +240,10 @@ def test_values_that_overflow_fail_the_codec(tmp_path):
 def test_ray_and_inline_give_the_same_bytes_and_a_failure_crosses_processes(tmp_path, local_ray):
     from raybench.engine.ray_core import RayExecutor
 
-    executor = RayExecutor(Silent(), 2, 0, insist_on_gpus=False, owned=False)
+    executor = RayExecutor(Observer(), 2, 0, insist_on_gpus=False, owned=False)
     runs = [
         inline_run(tmp_path / "inline"),
-        Run(str(tmp_path / "ray" / "out"), str(tmp_path / "ray" / "store"), executor, Silent()),
+        Run(str(tmp_path / "ray" / "out"), str(tmp_path / "ray" / "store"), executor, Observer()),
     ]
     for run in runs:
         training = vector_set(run, "training", descriptors(300), 50)

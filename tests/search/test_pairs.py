@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import DataError
 from raybench.extract.patches import Features
@@ -57,7 +57,7 @@ def listed(count, seed):
 
 
 def distances(folder, made, images_per_shard, pairs, distance, shard_size):
-    run = Run(str(folder), str(folder / "stages"), InlineExecutor(Silent()), Silent())
+    run = Run(str(folder), str(folder / "stages"), InlineExecutor(Observer()), Observer())
     mapped = run.map(made, IMAGES, images_per_shard)
     features = Features(mapped, "made", tuple(f"s/{i}" for i in range(IMAGES)), images_per_shard)
     folded = run.fold(pair_distances(run, features, pairs, distance, shard_size), Rows)
@@ -103,7 +103,7 @@ def test_no_shard_opens_all_feature_files(tmp_path):
     images, patches, count = 64, 4, 4096
     random = np.random.default_rng(0)
     pairs = Pairs(*(random.integers(0, high, count).astype(np.int32) for high in (images, patches, images, patches)))
-    run = Run(str(tmp_path), str(tmp_path / "stages"), InlineExecutor(Silent()), Silent())
+    run = Run(str(tmp_path), str(tmp_path / "stages"), InlineExecutor(Observer()), Observer())
     mapped = run.map(Made(2, "floats"), images, 1)
     features = Features(mapped, "made", tuple(map(str, range(images))), 1)
     order = pairs_step._tiled(features, pairs, tiles=16)

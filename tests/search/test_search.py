@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from vector_stages import inline_run, vector_set
 
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import DataError
 from raybench.search.candidates import global_pairs, nearest_pairs
@@ -157,8 +157,8 @@ def test_inline_and_ray_with_any_devices_give_the_same_bytes(tmp_path, local_ray
         run = inline_run(tmp_path / name)
         executor = None
         if name != "inline":
-            executor = RayExecutor(Silent(), 2, gpus, insist_on_gpus=gpus > 0, owned=False)
-            run = Run(str(tmp_path / name / "out"), str(tmp_path / name / "store"), executor, Silent())
+            executor = RayExecutor(Observer(), 2, gpus, insist_on_gpus=gpus > 0, owned=False)
+            run = Run(str(tmp_path / name / "out"), str(tmp_path / name / "store"), executor, Observer())
         asked, among = vector_set(run, "queries", queries), vector_set(run, "references", references, 500)
         device = "gpu" if gpus else "cpu"
         seen.add(stored(nearest_pairs(run, search_sets(run, asked, among, 10, "squared_L2", device=device))))
@@ -183,7 +183,7 @@ def test_tiles_cover_every_pair_once_and_are_enough_for_eight_actors(queries, re
 def test_more_neighbours_than_a_gpu_can_select_are_searched_on_cpus_and_that_is_said(tmp_path):
     said = []
 
-    class Heard(Silent):
+    class Heard(Observer):
         def said(self, message):
             said.append(message)
 

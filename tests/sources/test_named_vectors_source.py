@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Silent
+from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.errors import ProblemList
 from raybench.extract.vector_set import read_set
@@ -39,7 +39,7 @@ def vectors_of(count, dimension=4, seed=0):
 
 def gathered(folder, source, shard_size):
     """Every vector at its place, through the stage."""
-    run = Run(str(folder), str(folder / "stages"), InlineExecutor(Silent()), Silent())
+    run = Run(str(folder), str(folder / "stages"), InlineExecutor(Observer()), Observer())
     read = read_set(run, source, "references", shard_size)
     out = np.full((len(read), source.dimension), np.nan, np.float32)
     for shard in range(len(read.mapped.shards)):
