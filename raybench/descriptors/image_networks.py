@@ -1,4 +1,4 @@
-"""Networks in torch as image descriptors: pictures resized on a CPU, normalised and described on the device.
+"""Networks in files as image descriptors: pictures resized on a CPU, normalised and described on the device.
 
 A picture travels as whole grey levels, a quarter of the bytes of the network's input. The normalisation's steps
 are the published ones in float32, so that every device makes the same input bit for bit.
@@ -25,23 +25,21 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 
 class ImageNetwork(ABC):
-    """What the networks share: everything but how one is loaded. Picklable until its first `describe`."""
+    """What networks in files share, whatever runs them. Picklable until its first `describe`."""
 
     distance = "L2"
     version = 1
     uses_gpu = True
 
-    def __init__(self, path: str, size: int, mode: str, dtype: str = "float32") -> None:
-        if dtype not in DTYPES:
-            raise ConfigError(f"--dtype {dtype}: unknown; expected one of {', '.join(DTYPES)}")
+    def __init__(self, path: str, size: int, mode: str) -> None:
         self.name = pathlib.PurePath(path).stem
-        self._path, self._dtype, self._device = path, dtype, "cpu"
+        self._path, self._device = path, "cpu"
         self._preprocess = Preprocess(size, mode)
         self._model: Any = None
 
     @abstractmethod
-    def load(self, device: str) -> torch.nn.Module:
-        """The network on the device, in evaluation mode."""
+    def load(self, device: str) -> Any:
+        """The network on the device, ready to describe."""
 
     def check(self) -> None:
         """Find what is wrong with the file, before any compute."""
@@ -58,6 +56,16 @@ class ImageNetwork(ABC):
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The picture (h, w, 3) at the network's size."""
         return self._preprocess.resized(image)
+
+
+class TorchNetwork(ImageNetwork):
+    """What the networks in torch share: everything but how one is loaded."""
+
+    def __init__(self, path: str, size: int, mode: str, dtype: str = "float32") -> None:
+        if dtype not in DTYPES:
+            raise ConfigError(f"--dtype {dtype}: unknown; expected one of {', '.join(DTYPES)}")
+        super().__init__(path, size, mode)
+        self._dtype = dtype
 
     def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Rows (n, dim) of pictures of one size, (n, h, w, 3)."""
@@ -80,13 +88,13 @@ class ImageNetwork(ABC):
         jit: Any = torch.jit  # torch leaves `optimized_execution` without types
         dtype = getattr(torch, self._dtype)
         if self._model is None:
-            self._model = self.load(self._device).to(dtype=dtype).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            self._model = self.load(self._device).to(dtype=dtype).to(memory_format=torch.channels_last)
         with torch.inference_mode(), jit.optimized_execution(False):
             output = self._model(_normalised(uploaded(batch, self._device)).to(dtype))
             return checked_output(output, len(batch), batch.shape, self._path).float()
 
 
-class ImageTorchScript(ImageNetwork):
+class ImageTorchScript(TorchNetwork):
     """A TorchScript file that maps float32 (n, 3, h, w) to (n, dim)."""
 
     def load(self, device: str) -> torch.nn.Module:

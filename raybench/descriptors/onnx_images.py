@@ -6,53 +6,30 @@ what the preprocessing makes of every picture.
 
 from __future__ import annotations
 
-import pathlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.descriptors.image_networks import ImageNetwork
 from raybench.errors import ConfigError, DataError, reason_of
-from raybench.formats.images import Preprocess, normalised
+from raybench.formats.images import normalised
 
 
-class OnnxImages:
-    """The network in `path`; picklable until its first `describe`."""
-
-    distance = "L2"
-    version = 1
-    uses_gpu = True
+class OnnxImages(ImageNetwork):
+    """The network in `path`, run by onnxruntime."""
 
     def __init__(self, path: str, size: int, mode: str, dtype: str = "float32") -> None:
         if dtype != "float32":
             raise ConfigError(f"--dtype {dtype}: an ONNX file has a precision of its own; leave it out")
-        self.name = pathlib.PurePath(path).stem
-        self._path, self._device = path, "cpu"
-        self._preprocess = Preprocess(size, mode)
-        self._session: Any = None
-
-    def check(self) -> None:
-        """Find what is wrong with the file, before any compute."""
-        self._open("cpu")
-
-    def to(self, device: str) -> None:
-        """Compute on this device from the next `describe` on."""
-        self._device, self._session = device, None
-
-    def shape(self, width: int, height: int) -> tuple[int, int]:
-        """Height and width of what `prepare` makes of a picture."""
-        return self._preprocess.shape(width, height)
-
-    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The picture (h, w, 3) at the network's size."""
-        return self._preprocess.resized(image)
+        super().__init__(path, size, mode)
 
     def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Rows (n, dim) of pictures of one size, (n, h, w, 3)."""
-        if self._session is None:
-            self._session = self._open(self._device)
+        if self._model is None:
+            self._model = self.load(self._device)
         values = normalised(batch)
-        at_once = self._session.get_inputs()[0].shape[0]
+        at_once = self._model.get_inputs()[0].shape[0]
         if not isinstance(at_once, int):
             return self._rows(values)
         parts = []
@@ -63,8 +40,8 @@ class OnnxImages:
         return np.concatenate(parts)
 
     def _rows(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        given = self._session.get_inputs()[0]
-        rows = np.asarray(self._session.run([self._session.get_outputs()[0].name], {given.name: values})[0])
+        given = self._model.get_inputs()[0]
+        rows = np.asarray(self._model.run([self._model.get_outputs()[0].name], {given.name: values})[0])
         if rows.ndim != 2 or len(rows) != len(values):
             raise DataError(
                 f"{self._path}: expected ({len(values)}, dim) from a batch of shape {values.shape}, found "
@@ -72,7 +49,8 @@ class OnnxImages:
             )
         return rows.astype(np.float32)
 
-    def _open(self, device: str) -> Any:
+    def load(self, device: str) -> Any:
+        """A session of onnxruntime with the file, whose input was checked."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()

@@ -78,24 +78,14 @@ class Sift:
         return _described(cv2.SIFT.create(), prepared, SIFT_MARGIN_PX, SIFT_SIZE_PX, rows)
 
 
-class RootSift:
+class RootSift(Sift):
     """The square root of each SIFT value's share of the row's sum, so that L2 compares as Hellinger does."""
 
     name = "rootsift"
-    distance = "L2"
-    version = 1
-    uses_gpu = False
-
-    def __init__(self) -> None:
-        self._sift = Sift()
-
-    def prepare(self, patches: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The patches at 65 px."""
-        return self._sift.prepare(patches)
 
     def describe(self, prepared: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Rows (n, 128) of L2 norm 1, or of zeros where the patch has no gradient."""
-        rows = self._sift.describe(prepared).astype(np.float64)
+        rows = super().describe(prepared).astype(np.float64)
         sums = rows.sum(axis=1, keepdims=True)
         return np.sqrt(rows / np.where(sums > 0, sums, 1.0)).astype(np.float32)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from raybench.descriptors.image_networks import ImageNetwork
+from raybench.descriptors.image_networks import TorchNetwork
 from raybench.descriptors.sscd_backbones import BACKBONES, file_key
 from raybench.descriptors.torch_models import exact_torch
 from raybench.errors import ConfigError, DataError, Problems, reason_of, suggestion
@@ -19,7 +19,7 @@ COUNTER = ".num_batches_tracked"  # of a batch norm's training; older files lack
 MOST_KEYS_SHOWN = 20
 
 
-class Sscd(ImageNetwork):
+class Sscd(TorchNetwork):
     """A trunk with generalised mean, linear layer and length 1, filled with the weights in a file."""
 
     def __init__(
