@@ -16,7 +16,7 @@ Every error pickles by its arguments alone, since it may cross a process border.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -94,6 +94,13 @@ class ProblemList:
         """Note one problem, or every problem of an error, once."""
         lines = problem.lines() if isinstance(problem, InputError) else [problem]
         self.lines.extend(line for line in lines if line not in self.lines)
+
+    def add_first(self, lines: Sequence[str], count: int, where: str, what: str) -> None:
+        """Note the first of `count` problems of one kind, and how many there are if some are left out."""
+        for line in lines:
+            self.add(line)
+        if count > len(lines):
+            self.add(f"{where}: {count:,} {what} in all, {len(lines)} are shown")
 
     @contextmanager
     def noting(self) -> Iterator[None]:

@@ -13,9 +13,9 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -192,13 +192,21 @@ def publish(uri: str, data: bytes | memoryview) -> None:
         with_retries(uri, lambda: _filesystem(uri).pipe_file(uri, bytes(data)))
         return
     # No fsync: what a power cut tears, the shard file's checksums find.
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        with _replacing(path) as temporary:
+            temporary.write_bytes(data)
     except OSError as error:
         raise StorageError(f"{uri}: can't be written ({error.strerror}); check permission and free space") from error
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary file beside a path, which takes its place once the block has written all of it."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        yield temporary
+        temporary.replace(path)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -290,19 +298,15 @@ def _cached_copy(uri: str) -> Path:
 
 def _copy_in_pieces(uri: str, size_bytes: int, copy: Path) -> None:
     """Fetch a file that may be larger than memory."""
-    temporary = copy.with_name(f".{copy.name}.{uuid.uuid4().hex}.tmp")
     ranges = [(start, min(start + PIECE_BYTES, size_bytes)) for start in range(0, size_bytes, PIECE_BYTES)]
     try:
-        with temporary.open("wb") as file:
+        with _replacing(copy) as temporary, temporary.open("wb") as file:
             for start, end in ranges:
                 file.write(with_retries(uri, partial(_filesystem(uri).cat_file, uri, start=start, end=end)))
-        temporary.replace(copy)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         raise StorageError(f"{uri}: no room for its node-local copy; free some space in {copy.parent}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _copy_path(uri: str) -> tuple[Path, int]:

@@ -24,7 +24,7 @@ from raybench.cli.options import POSITIVE, GroupedCommand, command_options, jobs
 from raybench.descriptors import DESCRIPTORS, MODEL_FILES
 from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
 from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
-from raybench.runs.evaluate import evaluate, evaluate_all, preflight_all
+from raybench.runs.evaluate import evaluate, evaluate_all, preflight
 from raybench.runs.finished import finished_manifest, shown_run
 from raybench.runs.jobs import Settings
 from raybench.runs.report.page import Shown, write_report
@@ -134,7 +134,7 @@ def _run(members: Sequence[Benchmark]) -> Callable[..., None]:
 
 def _check(members: Sequence[Benchmark]) -> Callable[..., None]:
     def command(**given: Any) -> None:
-        for found in preflight_all(*jobs_of(members, given)):
+        for found in preflight(*jobs_of(members, given)):
             click.echo(f"good: {found}")
 
     return command

@@ -15,9 +15,8 @@ from PIL import Image
 
 from raybench.demo.edits import EDITS, cropped
 from raybench.demo.photos import load_photos
+from raybench.formats.copydays import CROPS, JPEG_QUALITIES
 
-JPEG_QUALITIES = (3, 5, 8, 10, 15, 20, 30, 50, 75)  # the block names of Copydays
-CROPS = (10, 15, 20, 30, 40, 50, 60, 70, 80)
 TILE_HEIGHT, TILE_WIDTHS, ENLARGED = 96, (96, 112, 128), 1.5
 MOST_TILES = 40  # of one photo, so that no large one rules the set
 LEAST_CONTRAST = 16  # grey levels: a piece of bare sky can't be told from another

@@ -52,7 +52,7 @@ class GroundTruth:
                 f"{what.replace('query', 'querie')}s; mend the file or bring the image"
                 for row in unknown[:SHOWN].tolist()
             ]
-            _note(problems, lines, len(unknown), f"{self.name}: ", f"lines name an unknown {what}")
+            problems.add_first(lines, len(unknown), self.name, f"lines name an unknown {what}")
         there = (query >= 0) & (reference >= 0)
         return query[there], reference[there]
 
@@ -93,7 +93,7 @@ def read_ground_truth(data: bytes, name: str) -> GroundTruth:
         f"{name}: line {line[row]}: query {query[row].as_py()!r} has a match here and is elsewhere listed without one"
         for row in both[:SHOWN].tolist()
     ]
-    _note(problems, lines, len(both), f"{name}: ", "such lines")
+    problems.add_first(lines, len(both), name, "such lines")
     if not problems.lines and not flags.any():
         problems.add(f"{name}: no pair; expected lines query,reference")
     problems.check()
@@ -107,7 +107,7 @@ def read_predictions(data: bytes, name: str, most: int | None = MOST_PREDICTIONS
     score = _scores(text, line, name, problems)
     empty = np.flatnonzero(np.asarray(pc.equal(reference, "")))
     lines = [f"{name}: line {line[row]}: no reference; expected query,reference,score" for row in empty[:SHOWN]]
-    _note(problems, lines, len(empty), f"{name}: ", "such lines")
+    problems.add_first(lines, len(empty), name, "such lines")
     if most is not None and len(query) > most:
         problems.add(f"{name}: {len(query):,} predictions, at most {most:,} are taken; keep those with the best scores")
     if not problems.lines and not len(query):
@@ -175,7 +175,7 @@ def _columns(data: bytes, name: str, width: int, problems: ProblemList) -> tuple
         )
     except pa.ArrowInvalid as error:
         raise DataError(f"{name}: no CSV file of UTF-8 text ({' '.join(str(error).split())})") from None
-    _note(problems, wrong[:SHOWN], len(wrong), f"{name}: ", "lines with a wrong number of columns")
+    problems.add_first(wrong[:SHOWN], len(wrong), name, "lines with a wrong number of columns")
     line = np.delete(np.arange(1, len(table) + len(skipped) + 1), np.array(skipped, np.int64) - 1)
     columns = [pc.utf8_trim_whitespace(table[column].combine_chunks()) for column in COLUMNS[:width]]
     written = np.any([np.asarray(pc.not_equal(column, "")) for column in columns], axis=0)
@@ -183,7 +183,7 @@ def _columns(data: bytes, name: str, width: int, problems: ProblemList) -> tuple
     columns, line = [column.filter(pa.array(written)) for column in columns], line[written]
     nameless = np.flatnonzero(np.asarray(pc.equal(columns[0], "")))
     lines = [f"{name}: line {line[row]}: no query; expected {','.join(COLUMNS[:width])}" for row in nameless[:SHOWN]]
-    _note(problems, lines, len(nameless), f"{name}: ", "lines without a query")
+    problems.add_first(lines, len(nameless), name, "lines without a query")
     return columns, line
 
 
@@ -211,7 +211,7 @@ def _scores(text: Strings, line: NDArray[np.int64], name: str, problems: Problem
         score = np.array([_number(value) for value in text.to_pylist()], np.float64)
     bad = np.flatnonzero(np.isnan(score))
     lines = [f"{name}: line {line[row]}: score {text[row].as_py()!r} is no number" for row in bad[:SHOWN].tolist()]
-    _note(problems, lines, len(bad), f"{name}: ", "scores that are no numbers")
+    problems.add_first(lines, len(bad), name, "scores that are no numbers")
     return score
 
 
@@ -239,11 +239,4 @@ def _check_twice(
         f"({query[row].as_py()}, {reference[row].as_py()}); keep one"
         for row in again[:SHOWN].tolist()
     ]
-    _note(problems, lines, len(again), f"{name}: ", "lines that repeat an earlier one")
-
-
-def _note(problems: ProblemList, lines: list[str], count: int, where: str, what: str) -> None:
-    for line in lines:
-        problems.add(line)
-    if count > len(lines):
-        problems.add(f"{where}{count:,} {what} in all, {len(lines)} are shown")
+    problems.add_first(lines, len(again), name, "lines that repeat an earlier one")

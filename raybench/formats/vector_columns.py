@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, Problems
+from raybench.errors import DataError, ProblemList
 from raybench.formats.names import Strings
 
 VECTORS = ("vectors", "embeddings")
@@ -55,14 +55,12 @@ def pick(there: Iterable[str], wanted: Sequence[str], name: str) -> str:
 
 def pick_columns(there: Sequence[str], name: str) -> tuple[str, str]:
     """The columns of vectors and of names; raises both problems together."""
-    picked, lines = [], []
+    picked = []
+    problems = ProblemList()
     for wanted in (vector_columns(there) or VECTORS, NAMES):
-        try:
+        with problems.noting():
             picked.append(pick(there, wanted, name))
-        except DataError as error:
-            lines.append(str(error))
-    if lines:
-        raise Problems(lines)
+    problems.check()
     return picked[0], picked[1]
 
 

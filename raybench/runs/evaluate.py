@@ -43,32 +43,16 @@ def evaluate(job: Job[Any], settings: Settings, session: Session | None = None) 
     return _evaluate(_ready(job, settings), settings, session)
 
 
-def preflight(job: Job[Any], settings: Settings) -> str:
-    """Everything that `run` would trip over, raised at once; what was found if nothing."""
-    return _ready(job, settings).plan.summary
-
-
 def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluation]:
     """Run jobs one after the other in one session, once all are found good; problems of all are raised together."""
-    problems = ProblemList()
-    ready = []
-    for job in jobs:
-        with problems.noting():
-            ready.append(_ready(job, settings))
-    problems.check()
+    ready = _all_ready(jobs, settings)
     with open_session(jobs[0], settings) as session:
         return [_evaluate(one, settings, session) for one in ready]
 
 
-def preflight_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
-    """`preflight` of several jobs; their problems are raised together."""
-    problems = ProblemList()
-    found = []
-    for job in jobs:
-        with problems.noting():
-            found.append(preflight(job, settings))
-    problems.check()
-    return found
+def preflight(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
+    """What was found for each job; everything that running them would trip over is raised together."""
+    return [one.plan.summary for one in _all_ready(jobs, settings)]
 
 
 @dataclass(frozen=True)
@@ -79,6 +63,16 @@ class Ready:
     plan: Plan
     asked: Manifest
     there: Manifest | None
+
+
+def _all_ready(jobs: Sequence[Job[Any]], settings: Settings) -> list[Ready]:
+    problems = ProblemList()
+    ready = []
+    for job in jobs:
+        with problems.noting():
+            ready.append(_ready(job, settings))
+    problems.check()
+    return ready
 
 
 def _ready(job: Job[Any], settings: Settings) -> Ready:

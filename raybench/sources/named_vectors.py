@@ -160,16 +160,18 @@ def _note_values(uri: str, reader: VectorReader, names: Strings, problems: Probl
     for start in range(0, reader.count, size):
         rows = not_finite(reader.rows(start, min(start + size, reader.count)))
         bad += (rows + start).tolist()
-    for row in bad[:SHOWN]:
-        problems.add(f"{uri}: row {row} ({names[row].as_py()}): NaN or infinite value; mend the descriptor")
-    _note_more(problems, len(bad), f"{uri}: ", "rows with NaN or infinite values")
+    lines = [
+        f"{uri}: row {row} ({names[row].as_py()}): NaN or infinite value; mend the descriptor" for row in bad[:SHOWN]
+    ]
+    problems.add_first(lines, len(bad), uri, "rows with NaN or infinite values")
 
 
 def _note_names(rows: VectorRows, names: Strings, twice: NDArray[np.int64], problems: ProblemList) -> None:
-    for first, second in twice[:SHOWN].tolist():
-        here, there = rows.where(first), rows.where(second)
-        problems.add(f"{there}: name {names[second].as_py()!r} stands in {here}, too; names must differ")
-    _note_more(problems, len(twice), f"{rows.files[0].uri}: ", "names that come twice")
+    lines = [
+        f"{rows.where(second)}: name {names[second].as_py()!r} stands in {rows.where(first)}, too; names must differ"
+        for first, second in twice[:SHOWN].tolist()
+    ]
+    problems.add_first(lines, len(twice), rows.files[0].uri, "names that come twice")
     empty = np.flatnonzero(np.asarray(pc.equal(names, "")))
     for row in empty[:1].tolist():
         problems.add(f"{rows.where(row)}: no name ({len(empty):,} such rows)")
@@ -181,11 +183,6 @@ def _note_dimensions(files: Sequence[VectorFile], problems: ProblemList) -> None
             problems.add(
                 f"{file.uri}: dimension {file.dimension}, {files[0].uri} has {files[0].dimension}; all must be the same"
             )
-
-
-def _note_more(problems: ProblemList, count: int, where: str, what: str) -> None:
-    if count > SHOWN:
-        problems.add(f"{where}{count:,} {what} in all, {SHOWN} are shown")
 
 
 def note_dimensions(sets: Iterable[NamedVectors | None], problems: ProblemList) -> None:

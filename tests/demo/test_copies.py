@@ -5,7 +5,8 @@ import csv
 import pytest
 from PIL import Image
 
-from raybench.demo.copies import CROPS, JPEG_QUALITIES, MATCHED, ORIGINALS, QUERIES, REFERENCES, make_copies
+from raybench.demo.copies import MATCHED, ORIGINALS, QUERIES, REFERENCES, make_copies
+from raybench.formats.copydays import CROPS, JPEG_QUALITIES
 
 
 @pytest.fixture
