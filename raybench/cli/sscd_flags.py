@@ -27,7 +27,7 @@ def disc_arguments(given: Sequence[str]) -> list[str]:
     """Arguments of `raybench run disc2021` for those of the published disc_eval.py."""
     parser = _parser("disc_eval.py", "--disc_path", {})
     parser.add_argument("--score_norm", help="WEIGHT[FIRST,LAST], several separated by ; [default: 1.0[0,2]]")
-    parser.add_argument("--k", type=int, default=10, help="candidates a query")
+    parser.add_argument("--k", type=int, default=10, help="candidates per query")
     parser.add_argument("--global_candidates", type=_truth, default="false", help="the best k x queries pairs instead")
     return ["disc2021", *_renamed(*parser.parse_known_args(given))]
 
@@ -37,7 +37,7 @@ def copydays_arguments(given: Sequence[str]) -> list[str]:
     parser = _parser("copydays_eval.py", "--copydays_path", {"codecs": "Flat"})
     parser.add_argument("--distractor_path", help="folder of distractor images")
     parser.add_argument("--codec_train_path", help="folder of images that codecs are trained on")
-    parser.add_argument("--k", type=int, default=100, help="neighbours a query")
+    parser.add_argument("--k", type=int, default=100, help="neighbours per query")
     return ["copydays", *_renamed(*parser.parse_known_args(given))]
 
 

@@ -11,11 +11,10 @@ from collections.abc import Callable
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 
-Picture = Image.Image
-Edit = Callable[[Picture, Picture, np.random.Generator], Picture]
+Edit = Callable[[Image.Image, Image.Image, np.random.Generator], Image.Image]
 
 
-def overlaid(picture: Picture, other: Picture, random: np.random.Generator) -> Picture:
+def overlaid(picture: Image.Image, other: Image.Image, random: np.random.Generator) -> Image.Image:
     """Pasted at three fifths of its size onto another picture."""
     background = other.resize(picture.size)
     small = picture.resize((picture.width * 3 // 5, picture.height * 3 // 5))
@@ -24,13 +23,13 @@ def overlaid(picture: Picture, other: Picture, random: np.random.Generator) -> P
     return background
 
 
-def rotated(picture: Picture, _: Picture, random: np.random.Generator) -> Picture:
+def rotated(picture: Image.Image, _: Image.Image, random: np.random.Generator) -> Image.Image:
     """Turned by 8 to 25 degrees, the corners black."""
     degrees = float(random.uniform(8, 25)) * int(random.choice([-1, 1]))
     return picture.rotate(degrees, Image.Resampling.BILINEAR, expand=True)
 
 
-def captioned(picture: Picture, _: Picture, random: np.random.Generator) -> Picture:
+def captioned(picture: Image.Image, _: Image.Image, random: np.random.Generator) -> Image.Image:
     """With a meme's two lines of text."""
     out = picture.copy()
     draw = ImageDraw.Draw(out)
@@ -42,13 +41,13 @@ def captioned(picture: Picture, _: Picture, random: np.random.Generator) -> Pict
     return out
 
 
-def blurred(picture: Picture, _: Picture, random: np.random.Generator) -> Picture:
+def blurred(picture: Image.Image, _: Image.Image, random: np.random.Generator) -> Image.Image:
     """Out of focus and darker, or paler."""
     soft = picture.filter(ImageFilter.GaussianBlur(float(random.uniform(2, 4))))
     return ImageEnhance.Brightness(soft).enhance(float(random.choice([0.55, 1.5])))
 
 
-def collaged(picture: Picture, other: Picture, random: np.random.Generator) -> Picture:
+def collaged(picture: Image.Image, other: Image.Image, random: np.random.Generator) -> Image.Image:
     """Beside another picture, on either side."""
     pair = [picture, other.resize(picture.size)]
     if random.integers(2):
@@ -59,7 +58,7 @@ def collaged(picture: Picture, other: Picture, random: np.random.Generator) -> P
     return sheet
 
 
-def recoloured(picture: Picture, _: Picture, random: np.random.Generator) -> Picture:
+def recoloured(picture: Image.Image, _: Image.Image, random: np.random.Generator) -> Image.Image:
     """With other colours, and mirrored every second time."""
     hue, saturation, value = picture.convert("HSV").split()
     turn = int(random.integers(40, 216))
@@ -67,7 +66,7 @@ def recoloured(picture: Picture, _: Picture, random: np.random.Generator) -> Pic
     return ImageOps.mirror(turned) if random.integers(2) else turned
 
 
-def cropped(picture: Picture, percent: int) -> Picture:
+def cropped(picture: Image.Image, percent: int) -> Image.Image:
     """The middle of the picture with `percent` of its surface cut off."""
     side = (1 - percent / 100) ** 0.5
     width, height = (max(round(length * side), 8) for length in picture.size)

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from raybench.engine.stages import Receipt
 
-LOG_EVERY_SECONDS = 5.0  # job logs are read by people: one line a stage and every few seconds, not one a shard
+LOG_EVERY_SECONDS = 5.0  # job logs are read by people: one line per stage and every few seconds, not one per shard
 
 
 class Observer:
@@ -69,7 +69,7 @@ class Observers(Observer):
 
 
 class Pace:
-    """Items a second and seconds left of one stage, from the shards published since it started."""
+    """Items per second and seconds left of one stage, from the shards published since it started."""
 
     def __init__(self, shards: int, found: int) -> None:
         self.shards, self.done, self.found, self.items, self.retries = shards, found, found, 0, 0
@@ -145,7 +145,7 @@ class _PaceColumn(ProgressColumn):
 
 
 class JsonLines(Observer):
-    """One JSON object a line: when a stage starts and ends, every few seconds between, and every retry."""
+    """One JSON object per line: when a stage starts and ends, every few seconds between, and every retry."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr

@@ -95,7 +95,7 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Files:
-    """Output files, one a shard: the Sink of a stage whose arrays are `{"bytes": …}`."""
+    """Output files, one per shard: the Sink of a stage whose arrays are `{"bytes": …}`."""
 
     folder: str
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Prometheus counters and histograms a stage, through Ray's metrics agent.
+"""Prometheus counters and histograms per stage, through Ray's metrics agent.
 
 They appear as `ray_raybench_*` on every node's metrics page about ten seconds after the first value. The board
 in `dashboards/` reads these names; a test holds the two together.

@@ -1,4 +1,4 @@
-"""How good the matches of one image pair are: one decision a reference patch, its nearest target, right or wrong.
+"""How good the matches of one image pair are: one decision per reference patch, its nearest target, right or wrong.
 
 Follows the HBench toolbox (branch av), which divides AP by the right matches in the list. `ap_all` divides by the
 number of reference patches, as the 2017 protocol does, and can't be gamed by a method that finds little. `ap_ranked` is

@@ -97,9 +97,9 @@ def trapezoid_ap_of_ranks(ranks: NDArray[np.int64], positives: int) -> NDArray[n
 
 
 def roc_auc(ranked: Flags) -> float:
-    """The area under the ROC by trapezoids, one item a point; nan without both kinds of items.
+    """The area under the ROC by trapezoids, with one point per item; nan without both kinds of items.
 
-    One item a point makes it the share of (relevant, other) pairs in the right order.
+    One point per item makes it the share of (relevant, other) pairs in the right order.
 
     >>> roc_auc(np.array([True, False, True]))
     0.5

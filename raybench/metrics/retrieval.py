@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 
 from raybench.metrics.ranking import Flags
 
-Codes = NDArray[np.int64]
 
-
-def query_first(lists: Codes, queries: Codes) -> Codes:
+def query_first(lists: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int64]:
     """Lists with each query in the first place: it is swapped, not moved, with what is there.
 
     A query that its own list does not hold (more equals come before it than the list is long) takes that place alike.
@@ -25,7 +23,7 @@ def query_first(lists: Codes, queries: Codes) -> Codes:
     return swapped
 
 
-def among(found: Codes, wanted: Codes) -> Flags:
+def among(found: NDArray[np.int64], wanted: NDArray[np.int64]) -> Flags:
     """Which of the found (queries, n) are among the query's wanted ones (queries, m); padding is not.
 
     >>> among(np.array([[1, 2, -1]]), np.array([[2, -1]])).tolist()

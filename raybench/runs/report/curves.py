@@ -22,7 +22,7 @@ COLOURS = ("#0a58ca", "#cf222e", "#1a7f37", "#8250df", "#bf8700", "#1b7c83", "#b
 
 
 @dataclass(frozen=True)
-class Curve:
+class DrawnCurve:
     """One curve with its name."""
 
     name: str
@@ -30,7 +30,7 @@ class Curve:
     precision: NDArray[np.float64]
 
 
-def curves_of(out: str, files: Sequence[str]) -> list[Curve]:
+def curves_of(out: str, files: Sequence[str]) -> list[DrawnCurve]:
     """The curves among a run's files; none if these are of single pairs or queries."""
     curves = []
     for name in [file for file in files if file.startswith("curves/")][:MOST_CURVES]:
@@ -40,11 +40,11 @@ def curves_of(out: str, files: Sequence[str]) -> list[Curve]:
         if len(columns["recall"]):
             chosen = np.unique(np.linspace(0, len(columns["recall"]) - 1, MOST_POINTS).astype(np.int64))
             label = name.removeprefix("curves/").removesuffix(".parquet")
-            curves.append(Curve(label, columns["recall"][chosen], columns["precision"][chosen]))
+            curves.append(DrawnCurve(label, columns["recall"][chosen], columns["precision"][chosen]))
     return curves
 
 
-def draw_curves(curves: Sequence[Curve]) -> str:
+def draw_curves(curves: Sequence[DrawnCurve]) -> str:
     """An `<svg>` with precision over recall and a legend; nothing if there are no curves."""
     if not curves:
         return ""

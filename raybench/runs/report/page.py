@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from raybench.benchmarks.picture import Picture
 from raybench.runs.manifest import Manifest
-from raybench.runs.report.curves import Curve, draw_curves
+from raybench.runs.report.curves import DrawnCurve, draw_curves
 from raybench.table import Table
 
 STYLE = """
@@ -33,7 +33,7 @@ class Shown:
     manifest: Manifest
     tables: Sequence[Table]
     pictures: Sequence[Picture] = ()
-    curves: Sequence[Curve] = ()
+    curves: Sequence[DrawnCurve] = ()
 
 
 def write_report(runs: Sequence[Shown], title: str = "raybench report") -> str:

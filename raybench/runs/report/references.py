@@ -31,7 +31,7 @@ def published(benchmark: str, facts: Facts) -> Table | None:
     """The published rows for a benchmark, comparable ones first; None if there are none."""
     wanted = ROWS.get(benchmark, set())
     text = (files("raybench.runs.report") / "reference_rows.csv").read_text(encoding="utf-8")
-    found = [row for row in csv.DictReader(text.splitlines()) if _is_fraction(row, wanted)]
+    found = [row for row in csv.DictReader(text.splitlines()) if _is_wanted(row, wanted)]
     if not found:
         return None
     verdict = VERDICTS[benchmark]
@@ -50,6 +50,6 @@ def published(benchmark: str, facts: Facts) -> Table | None:
     return Table("published", COLUMNS, tuple(rows), frozenset({"value"}), (NOTE,))
 
 
-def _is_fraction(row: Row, wanted: set[tuple[str, str]]) -> bool:
+def _is_wanted(row: Row, wanted: set[tuple[str, str]]) -> bool:
     """Whether it is one of the wanted rows; thresholds are scores of one descriptor, nothing to set beside another."""
     return (row["benchmark"], row["task"]) in wanted and not row["metric"].startswith("threshold")

@@ -5,11 +5,11 @@ import re
 import numpy as np
 from conftest import GOLDEN
 
-from raybench.runs.report.curves import SIDE, Curve, draw_curves
+from raybench.runs.report.curves import SIDE, DrawnCurve, draw_curves
 
 
 def test_a_perfect_curve_runs_along_the_top():
-    drawn = draw_curves([Curve("perfect", np.array([0.0, 1.0]), np.array([1.0, 1.0]))])
+    drawn = draw_curves([DrawnCurve("perfect", np.array([0.0, 1.0]), np.array([1.0, 1.0]))])
     (points,) = re.findall(r"points='([^']*)'", drawn)
     places = [[float(value) for value in point.split(",")] for point in points.split()]
     assert places[0][1] == places[1][1] == 10
@@ -17,7 +17,7 @@ def test_a_perfect_curve_runs_along_the_top():
 
 
 def test_names_are_escaped():
-    assert "<b>" not in draw_curves([Curve("<b>", np.zeros(1), np.ones(1))]).replace("<b>Precision", "")
+    assert "<b>" not in draw_curves([DrawnCurve("<b>", np.zeros(1), np.ones(1))]).replace("<b>Precision", "")
 
 
 def test_there_is_no_drawing_without_curves():
