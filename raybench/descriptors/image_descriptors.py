@@ -47,36 +47,17 @@ class ImageDescriptor(Protocol):
 
 
 @dataclass(frozen=True)
-class ImageSpec:
+class ImageSpec(DescriptorSpec):
     """An image descriptor as the user named it; `preprocess` where the published one is what it is fed with."""
 
-    named: DescriptorSpec
     preprocess: Preprocess | None
-    dtype: str = "float32"
-
-    @property
-    def name(self) -> str:
-        return self.named.name
-
-    @property
-    def distance(self) -> str:
-        return self.named.distance
-
-    @property
-    def uses_gpu(self) -> bool:
-        return self.named.uses_gpu
-
-    @property
-    def digest(self) -> str:
-        fed = (self.preprocess.size, self.preprocess.mode) if self.preprocess else None
-        return digest_of("image descriptor", self.named.digest, fed)
+    dtype: str
 
     def open(self) -> ImageDescriptor:
         """The descriptor itself, a model file fetched to this node first."""
-        descriptor: ImageDescriptor = self.named.open()
-        if hasattr(type(descriptor), "prepare"):
+        descriptor: ImageDescriptor = super().open()
+        if self.preprocess is None or hasattr(type(descriptor), "prepare"):
             return descriptor
-        assert self.preprocess is not None
         return Preprocessed(descriptor, self.preprocess)
 
 
@@ -103,8 +84,9 @@ def resolve_images(spec: str, arguments: dict[str, Any], preprocess: Preprocess,
         kinds = ", ".join(f"{kind}:URI" for kind in IMAGE_MODEL_FILES)
         raise ConfigError(f"--dtype {dtype}: goes with {kinds}; {spec} has a precision of its own")
     named = resolve_in(family, spec, arguments)
-    fed = is_model or not hasattr(class_of(named.target, named.folder), "prepare")
-    resolved = ImageSpec(named, preprocess if fed else None, dtype)
+    fed = preprocess if is_model or not hasattr(class_of(named.target, named.folder), "prepare") else None
+    digest = digest_of("image descriptor", named.digest, (fed.size, fed.mode) if fed else None)
+    resolved = ImageSpec(**{**vars(named), "digest": digest}, preprocess=fed, dtype=dtype)
     if is_model:
         opened: Any = resolved.open()
         opened.check()

@@ -35,7 +35,6 @@ class Family:
 class DescriptorSpec:
     """A descriptor as the user named it, checked and digested on the driver, opened in each worker."""
 
-    spec: str
     target: str
     arguments: tuple[tuple[str, Any], ...]
     name: str
@@ -109,7 +108,6 @@ def _spec(family: Family, spec: str, target: str, identity: str, arguments: dict
         raise ConfigError(f"--descriptor {spec}: its name {name!r} names folders; use letters, digits and _ . + - only")
     version = getattr(kind, "version", 1)
     return DescriptorSpec(
-        spec=spec,
         target=target,
         arguments=tuple(sorted(arguments.items())),
         name=name,

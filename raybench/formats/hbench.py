@@ -172,25 +172,33 @@ def write_distances(distances: NDArray[np.float64], labels: NDArray[np.bool_] | 
     return ("\n".join(lines) + "\n").encode()
 
 
-def _columns(
-    data: bytes, delimiter: str, types: dict[str, pa.DataType], dictionary: bool = False
-) -> list[pa.ChunkedArray] | None:
-    """The columns of a CSV without a header, or None if it does not parse as these types."""
-    data = data.rstrip()
-    if not data:
-        return [pa.chunked_array([[]], kind) for kind in types.values()]
+def typed_columns(text: bytes, types: dict[str, pa.DataType], delimiter: str = ",") -> list[pa.ChunkedArray] | None:
+    """The columns of a CSV without header and quotes, or None if it does not parse as these types."""
     try:
         table = pa_csv.read_csv(
-            pa.BufferReader(data),
+            pa.BufferReader(text),
             pa_csv.ReadOptions(column_names=list(types), use_threads=False),
             pa_csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
             pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
         )
     except pa.ArrowInvalid:
+        return None
+    columns: list[pa.ChunkedArray] = table.columns
+    return columns
+
+
+def _columns(
+    data: bytes, delimiter: str, types: dict[str, pa.DataType], dictionary: bool = False
+) -> list[pa.ChunkedArray] | None:
+    """`typed_columns`, also of a file that is empty or has white space around its values."""
+    data = data.rstrip()
+    if not data:
+        return [pa.chunked_array([[]], kind) for kind in types.values()]
+    columns = typed_columns(data, types, delimiter)
+    if columns is None:
         # White space around values is allowed, but rare: only then is it worth a second look.
         trimmed = _trimmed(data, delimiter)
         return _columns(trimmed, delimiter, types, dictionary) if trimmed != data else None
-    columns: list[pa.ChunkedArray] = table.columns
     return [c.dictionary_encode() if dictionary and c.type == pa.string() else c for c in columns]
 
 

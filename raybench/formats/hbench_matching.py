@@ -13,10 +13,10 @@ from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from raybench.errors import DataError, suggestion
+from raybench.formats.hbench import typed_columns
 
 IMAGE = re.compile(r"([^.,\s]+)\.([^.,\s]+)")
 
@@ -149,17 +149,8 @@ def _numbers(text: bytes) -> NDArray[np.float64] | None:
         text = re.sub(rb"[ \t]*([,\n])[ \t]*", rb"\1", text).strip(b" \t")
     if not text:
         return np.zeros(0)
-    try:
-        table = pa_csv.read_csv(
-            pa.BufferReader(text.replace(b",", b"\n")),
-            pa_csv.ReadOptions(column_names=["value"], use_threads=False),
-            pa_csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
-            pa_csv.ConvertOptions(column_types={"value": pa.float64()}, null_values=[]),
-        )
-    except pa.ArrowInvalid:
-        return None
-    values: NDArray[np.float64] = table["value"].to_numpy()
-    return values
+    columns = typed_columns(text.replace(b",", b"\n"), {"value": pa.float64()})
+    return None if columns is None else np.asarray(columns[0], np.float64)
 
 
 def _explain(lines: list[bytes], heads: set[int], pairs: Sequence[ImagePair], name: str) -> NoReturn:

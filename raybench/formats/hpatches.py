@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from raybench.errors import DataError
+from raybench.formats.hbench import typed_columns
 
 PAIR_HEADER = ("s1", "t1", "idx1", "s2", "t2", "idx2")
 PATCH_HEADER = ("s", "idx")
@@ -151,18 +152,8 @@ def _columns(data: bytes, name: str, names: Sequence[str], sequences: tuple[int,
         column: pa.dictionary(pa.int32(), pa.string()) if i in sequences else pa.int32()
         for i, column in enumerate(names)
     }
-    try:
-        table = pa_csv.read_csv(
-            pa.BufferReader(body),
-            pa_csv.ReadOptions(column_names=list(names), use_threads=False),
-            pa_csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
-            pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
-        )
-        columns: list[pa.ChunkedArray] = table.columns
-        good = all(_sound(column, i in sequences) for i, column in enumerate(columns))
-    except pa.ArrowInvalid:
-        good = False
-    if not good:
+    columns = typed_columns(body, types)
+    if columns is None or not all(_sound(column, i in sequences) for i, column in enumerate(columns)):
         _explain(body, name, names, sequences)
     return columns
 
@@ -173,7 +164,7 @@ def _sound(column: pa.ChunkedArray, is_sequence: bool) -> bool:
     return all(name and name == name.strip() for chunk in column.chunks for name in chunk.dictionary.to_pylist())
 
 
-def _explain(body: bytes, name: str, names: Sequence[str], sequences: tuple[int, ...]) -> None:
+def _explain(body: bytes, name: str, names: Sequence[str], sequences: tuple[int, ...]) -> NoReturn:
     for line, text in enumerate(body.decode("utf-8", "replace").splitlines(), FIRST_LINE):
         fields = text.split(",")
         if len(fields) != len(names):
