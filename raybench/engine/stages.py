@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -146,7 +146,7 @@ class Receipt:
     load_seconds: float
     compute_seconds: float
     publish_seconds: float
-    attempt: int = field(default=1)
+    attempt: int = 1
 
 
 @one_blas_thread()

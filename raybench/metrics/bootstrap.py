@@ -7,7 +7,6 @@ drawn alike, and the differences of their draws are those of a paired test.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +42,6 @@ def pooled_draws(
     truth: TruePairs,
     predictions: Predictions,
     queries: int,
-    precisions: Sequence[float] = PRECISIONS,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> PooledDraws:
@@ -55,14 +53,14 @@ def pooled_draws(
     ahead = np.searchsorted(-wrong[1], -found[1], side="right")  # wrong ones with at least a found pair's score
     random = np.random.default_rng(seed)
     micro_ap = np.full(resamples, np.nan)
-    recall, threshold = (np.full((resamples, len(precisions)), np.nan) for _ in range(2))
+    recall, threshold = (np.full((resamples, len(PRECISIONS)), np.nan) for _ in range(2))
     for draw in range(resamples):
         times = np.bincount(random.integers(0, queries, queries), minlength=queries)
         pairs = int(times[truth.query].sum())
         if pairs:
             precision, score = _points(times, found, wrong[0], ahead)
             micro_ap[draw] = precision.sum() / pairs
-            for column, least in enumerate(precisions):
+            for column, least in enumerate(PRECISIONS):
                 good = np.flatnonzero(precision >= least)
                 recall[draw, column] = (good[-1] + 1) / pairs if len(good) else 0.0
                 threshold[draw, column] = score[good[-1]] if len(good) else np.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Evaluation:
     out: str
     tables: tuple[Table, ...]
     report: str
-    already_done: bool = field(default=False)
+    already_done: bool = False
 
 
 def evaluate(job: Job[Any], settings: Settings, session: Session | None = None) -> Evaluation:
