@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from raybench.benchmarks.copies import copydays, disc2021
-from raybench.benchmarks.hbench import classification as hbench_classification
-from raybench.benchmarks.hbench import matching as hbench_matching
-from raybench.benchmarks.hbench import retrieval as hbench_retrieval
-from raybench.benchmarks.hpatches import matching as hpatches_matching
-from raybench.benchmarks.hpatches import retrieval as hpatches_retrieval
-from raybench.benchmarks.hpatches import verification as hpatches_verification
+from raybench.benchmarks.copies.copydays import BENCHMARK as COPYDAYS
+from raybench.benchmarks.copies.disc2021 import BENCHMARK as DISC2021
+from raybench.benchmarks.hbench.classification import BENCHMARK as HBENCH_CLASSIFICATION
+from raybench.benchmarks.hbench.matching import BENCHMARK as HBENCH_MATCHING
+from raybench.benchmarks.hbench.retrieval import BENCHMARK as HBENCH_RETRIEVAL
+from raybench.benchmarks.hpatches.matching import BENCHMARK as HPATCHES_MATCHING
+from raybench.benchmarks.hpatches.retrieval import BENCHMARK as HPATCHES_RETRIEVAL
+from raybench.benchmarks.hpatches.verification import BENCHMARK as HPATCHES_VERIFICATION
 from raybench.benchmarks.job import Benchmark
-from raybench.benchmarks.tss import tss
+from raybench.benchmarks.tss.tss import BENCHMARK as TSS
 
 BENCHMARKS: dict[str, Benchmark] = {
-    "hbench-classification": hbench_classification.BENCHMARK,
-    "hbench-matching": hbench_matching.BENCHMARK,
-    "hbench-retrieval": hbench_retrieval.BENCHMARK,
-    "hpatches-verification": hpatches_verification.BENCHMARK,
-    "hpatches-matching": hpatches_matching.BENCHMARK,
-    "hpatches-retrieval": hpatches_retrieval.BENCHMARK,
-    "disc2021": disc2021.BENCHMARK,
-    "copydays": copydays.BENCHMARK,
-    "tss": tss.BENCHMARK,
+    "hbench-classification": HBENCH_CLASSIFICATION,
+    "hbench-matching": HBENCH_MATCHING,
+    "hbench-retrieval": HBENCH_RETRIEVAL,
+    "hpatches-verification": HPATCHES_VERIFICATION,
+    "hpatches-matching": HPATCHES_MATCHING,
+    "hpatches-retrieval": HPATCHES_RETRIEVAL,
+    "disc2021": DISC2021,
+    "copydays": COPYDAYS,
+    "tss": TSS,
 }
 
 # Names under which several run at once, each into its own folder below --out, over one store.
