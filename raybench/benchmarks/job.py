@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from raybench.benchmarks.options import option
-from raybench.benchmarks.picture import Picture
 from raybench.engine.run import Run
 from raybench.table import Table
 
@@ -72,6 +71,15 @@ def device_for(job: Job[Any], run: Run, uses_gpu: bool) -> str:
 
 
 @dataclass(frozen=True)
+class ReportPicture:
+    """A JPEG that the report shows beside the tables, under a title, with a line of words."""
+
+    title: str
+    caption: str
+    jpeg: bytes
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a benchmark leaves: its main table, further ones, and what was skipped.
 
@@ -82,7 +90,7 @@ class Outcome:
     further: tuple[Table, ...] = ()
     skipped: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
-    pictures: tuple[Picture, ...] = ()  # for the report
+    pictures: tuple[ReportPicture, ...] = ()  # for the report
 
 
 class Plan(Protocol):
@@ -112,7 +120,7 @@ class Benchmark:
     can_skip: bool = False  # whether a figure has a meaning without what can't be read
     main_table: str | None = None  # its name, where it is not the benchmark's
     # Pictures of a finished run for `report`: from its folder, arguments and tables; raises InputError.
-    gallery: Callable[[str, dict[str, Any], Sequence[Table]], list[Picture]] | None = None
+    gallery: Callable[[str, dict[str, Any], Sequence[Table]], list[ReportPicture]] | None = None
 
     @property
     def main_file(self) -> str:

@@ -27,10 +27,10 @@ from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import NO_REFERENCE, Rows, TopK
 from raybench.metrics.top_pairs import TopPairs, worst_of_best
 from raybench.search.by_torch import multiplier
+from raybench.search.nearest import within
 from raybench.search.proposers import Proposer
 from raybench.search.set_search import FoundNeighbours
 from raybench.search.tiles import Tiles
-from raybench.search.within import within
 
 SPARSE_QUERIES_PER_TILE = range(16_384, 16_384 + 1)  # of which few are searched again
 SUM_ROUNDING = (

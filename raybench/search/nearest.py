@@ -1,4 +1,4 @@
-"""The k nearest references of queries, ordered by (distance, place): exact, whoever proposes.
+"""The k nearest references of queries, by (distance, place), and all pairs within limits: exact, whoever proposes.
 
 A proposer names every reference that its bound leaves in question; the row-wise float64 routine decides. So results
 are equal to the byte for every tile, shard, library and device.
@@ -6,6 +6,7 @@ are equal to the byte for every tile, shard, library and device.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,8 @@ from numpy.typing import NDArray
 
 from raybench.metrics.partials import NO_REFERENCE
 from raybench.search.by_numpy import ByNumpy
-from raybench.search.distances import as_compared, measured
+from raybench.search.distances import RowPairs, as_compared, measured
 from raybench.search.proposers import Proposer, Unsettled
-from raybench.search.within import within
 
 
 @dataclass(frozen=True)
@@ -105,3 +105,23 @@ def _first_copies(references: NDArray[Any], places: NDArray[np.int64], k: int) -
     first = np.flatnonzero(np.diff(group[order], prepend=-1))
     turn = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
     return np.sort(order[turn < k])
+
+
+def within(
+    queries: NDArray[Any],
+    references: NDArray[Any],
+    limits: NDArray[np.float64],
+    distance: str,
+    proposer: Proposer | None = None,
+) -> Iterator[tuple[RowPairs, NDArray[np.float64]]]:
+    """All pairs whose distance is at most the query's limit, with their distances; whole queries at a time.
+
+    >>> rows = np.array([[0.0], [1.0], [3.0]])
+    >>> [(pairs[1].tolist(), d.tolist()) for pairs, d in within(rows[:1], rows, np.array([1.0]), "L2")]
+    [([0, 1], [0.0, 1.0])]
+    """
+    queries, references, distance = as_compared(queries, references, distance)
+    for query, reference in (proposer or ByNumpy()).within(queries, references, limits, distance):
+        distances = measured(queries, references, (query, reference), distance)
+        kept = distances <= limits[query]
+        yield (query[kept], reference[kept]), distances[kept]

@@ -17,8 +17,7 @@ from raybench.search import candidates
 from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.codecs import FailedCodec, project_sets
 from raybench.search.distances import row_distances
-from raybench.search.query_bias import query_biases
-from raybench.search.score_norm import ScoreNorm, parse_norms
+from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
 from raybench.search.set_search import search_sets
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "disc"

@@ -11,7 +11,7 @@ from raybench.search.by_faiss import ByFaiss
 from raybench.search.by_numpy import ByNumpy
 from raybench.search.by_torch import ByTorch, multiplier
 from raybench.search.distances import row_distances
-from raybench.search.within import within
+from raybench.search.nearest import within
 
 quick = settings(max_examples=25, deadline=None)  # no deadline: cores are shared
 PROPOSERS = {

@@ -24,9 +24,8 @@ from raybench.benchmarks.copies.figures import (
 )
 from raybench.benchmarks.copies.mistakes import Database, draw_missed, mistake_gallery
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
-from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
 from raybench.benchmarks.options import option
-from raybench.benchmarks.picture import Picture
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
@@ -224,7 +223,7 @@ class Plan:
 
     def _draw(
         self, run: Run, found: list[CodecResults], truth: TruePairs, queries: Mapping[str, NDArray[np.int64]]
-    ) -> list[Picture]:
+    ) -> list[ReportPicture]:
         """The strong copies that were missed by the first codec, where there are pictures."""
         images, distractors = self.sets.images, self.sets.distractors
         if isinstance(images, StoredVectors) or isinstance(distractors, StoredVectors) or STRONG not in queries:

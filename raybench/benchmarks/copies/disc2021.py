@@ -43,8 +43,7 @@ from raybench.formats.names import Names
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.micro_ap import TruePairs
 from raybench.search.candidates import global_pairs, nearest_pairs
-from raybench.search.query_bias import query_biases
-from raybench.search.score_norm import ScoreNorm, parse_norms
+from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
 from raybench.search.set_search import FoundNeighbours, search_sets
 from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.table import note_of

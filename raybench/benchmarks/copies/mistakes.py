@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 from raybench import storage
 from raybench.benchmarks.copies.figures import Candidates, CodecResults, relevant_results
 from raybench.benchmarks.copies.sets import ImageSet, PictureSet
-from raybench.benchmarks.picture import Picture
+from raybench.benchmarks.job import ReportPicture
 from raybench.engine.run import Run
 from raybench.errors import DataError
 from raybench.formats.images import decode_image
@@ -63,7 +63,7 @@ class Database:
 
 def draw_mistakes(
     run: Run, candidates: Sequence[Candidates], truth: TruePairs, queries: ImageSet, references: ImageSet
-) -> list[Picture]:
+) -> list[ReportPicture]:
     """The worst mistakes among candidates of one variant, as files and for the report; none of vectors on disk."""
     if not candidates or not isinstance(queries, PictureSet) or not isinstance(references, PictureSet):
         return []
@@ -74,7 +74,7 @@ def draw_mistakes(
 
 def draw_missed(
     run: Run, results: Sequence[CodecResults], truth: TruePairs, block: NDArray[np.int64], database: Database
-) -> list[Picture]:
+) -> list[ReportPicture]:
     """The copies of one block whose originals stand furthest down by one codec, as a file and for the report."""
     if not results:
         return []
@@ -82,13 +82,15 @@ def draw_missed(
     return _pictures_in(run.out, (MISSED,))
 
 
-def mistake_gallery(out: str, _: dict[str, Any], __: Sequence[Table]) -> list[Picture]:
+def mistake_gallery(out: str, _: dict[str, Any], __: Sequence[Table]) -> list[ReportPicture]:
     """The sheets of a finished run, if it drew any."""
     return _pictures_in(out, [name for name in MISTAKE_SHEETS if storage.exists(storage.join(out, name))])
 
 
-def _pictures_in(out: str, names: Sequence[str]) -> list[Picture]:
-    return [Picture(*MISTAKE_SHEETS[name], data) for name in names if (data := storage.read(storage.join(out, name)))]
+def _pictures_in(out: str, names: Sequence[str]) -> list[ReportPicture]:
+    return [
+        ReportPicture(*MISTAKE_SHEETS[name], data) for name in names if (data := storage.read(storage.join(out, name)))
+    ]
 
 
 def false_alarms(candidates: Candidates, truth: TruePairs, queries: PictureSet, references: PictureSet) -> bytes:

@@ -101,9 +101,8 @@ def foreground(image: Pixels, mask: Pixels, truth: Pixels) -> Pixels:
     return outlined(made, truth)
 
 
-def warped_image(image: Pixels, flow: FlowField, size: tuple[int, int]) -> Pixels:
+def warped_image(image: Pixels, flow: FlowField) -> Pixels:
     """The other image as the flow brings it here, on a plain ground where it points outside or nowhere."""
-    assert flow.shape[:2] == size
     marked = np.concatenate([image, np.full((*image.shape[:2], 1), 255, np.uint8)], -1).astype(np.float32)
     made = warped(marked, np.where(np.isfinite(flow), flow, UNKNOWN_PX), 0.0)
     seen = made[..., 3:] / 255

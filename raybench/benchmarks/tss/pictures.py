@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from raybench import storage
-from raybench.benchmarks.picture import Picture
+from raybench.benchmarks.job import ReportPicture
 from raybench.benchmarks.tss import panels, sheets
 from raybench.benchmarks.tss.rules_vc import PixelFlags, endpoint_errors, known, thresholds_px
 from raybench.benchmarks.tss.scoring import (
@@ -70,7 +70,7 @@ class ContactSheet:
 
 def write_pictures(
     run: Run, truth: TruthTree, images: TreeImages, results: PairResults, rules: Rules, groups: Sequence[ScoredGroup]
-) -> tuple[Picture, ...]:
+) -> tuple[ReportPicture, ...]:
     """Draw every scored pair and a contact sheet per group; the pictures for the report."""
     pairs = [pair for group in groups for pair in group.pairs]
     places = {pair.name: place for place, pair in enumerate(pairs)}
@@ -89,7 +89,7 @@ def write_pictures(
     ]
     run.write("pictures/{name}.jpg", contact_sheet_file, contacts, drawn.whole)
     return tuple(
-        Picture(title, caption, run.read(drawn, places[name])[OVERVIEW].tobytes())
+        ReportPicture(title, caption, run.read(drawn, places[name])[OVERVIEW].tobytes())
         for group, own in ranked.items()
         for title, caption, name in worst_and_best(group, own)
     )
@@ -156,7 +156,7 @@ def _panels(side: int, images: ImagesOfPair, truth: FlowsAndMasks, score: PairSc
     made["true flow"] = panels.flow_colours(true_flow, largest)
     if score.flows is not None:
         flow = score.flows[side].astype(np.float32)
-        made["warped"] = panels.outlined(panels.warped_image(other, flow, image.shape[:2]), true_mask)
+        made["warped"] = panels.outlined(panels.warped_image(other, flow), true_mask)
         made["flow"] = panels.flow_colours(flow, largest)
         limit = float(thresholds_px(other.shape[:2])[4])
         errors = endpoint_errors(flow, true_flow)
@@ -196,7 +196,7 @@ def worst_and_best(group: str, ranked: Sequence[tuple[str, float]]) -> list[tupl
     ]
 
 
-def report_pictures(out: str, arguments: dict[str, Any], tables: Sequence[Table]) -> list[Picture]:
+def report_pictures(out: str, arguments: dict[str, Any], tables: Sequence[Table]) -> list[ReportPicture]:
     """Worst and best pairs of a finished run, drawn now from its data and results; raises InputError."""
     per_pair = next(table for table in tables if table.name == "per_pair")
     figures: dict[str, dict[str, list[float]]] = {}
@@ -216,7 +216,7 @@ def report_pictures(out: str, arguments: dict[str, Any], tables: Sequence[Table]
     pictures = []
     for pair, (title, caption, _) in zip(truth.pairs, asked, strict=True):
         files = drawn_files(pair, images.read(pair), truth.read(pair), results.read(pair), rules, single=False)
-        pictures.append(Picture(title, caption, files[OVERVIEW]))
+        pictures.append(ReportPicture(title, caption, files[OVERVIEW]))
     return pictures
 
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raybench.benchmarks.job import Benchmark, DescribedOptions, Job, Outcome, device_for
+from raybench.benchmarks.job import Benchmark, DescribedOptions, Job, Outcome, ReportPicture, device_for
 from raybench.benchmarks.options import option
-from raybench.benchmarks.picture import Picture
 from raybench.benchmarks.tss.inputs import ChosenPairs, choose_pairs, first_few
 from raybench.benchmarks.tss.methods import ComputedFlows, DenseFlow, compute_flows, resolve_flow, write_flows
 from raybench.benchmarks.tss.pictures import report_pictures, write_pictures
@@ -133,7 +132,7 @@ class TssPlan:
         run.write("{name}/scores.csv", scores_file, groups, options.compat == "vc")
         if flows is not None:
             write_flows(run, flows, [pair for group in groups for pair in group.pairs])
-        pictures: tuple[Picture, ...] = ()
+        pictures: tuple[ReportPicture, ...] = ()
         if options.visualize and chosen.images:
             pictures = write_pictures(run, chosen.truth, chosen.images, results, options.rules, groups)
         notes = (*_rule_notes(self.job), *chosen.notes, *_broken_notes(scores), *_state_notes(groups))

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raybench.benchmarks.picture import Picture
+from raybench.benchmarks.job import ReportPicture
 from raybench.runs.manifest import Manifest
 from raybench.runs.report.curves import DrawnCurve, draw_curves
 from raybench.table import Table
@@ -32,7 +32,7 @@ class Shown:
 
     manifest: Manifest
     tables: Sequence[Table]
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[ReportPicture] = ()
     curves: Sequence[DrawnCurve] = ()
 
 
@@ -80,7 +80,7 @@ def _titled(table: Table) -> str:
     return f"<details><summary>{name} ({len(table.rows):,} rows)</summary>{table.to_html()}</details>"
 
 
-def _figure(picture: Picture) -> str:
+def _figure(picture: ReportPicture) -> str:
     """A picture that is part of the page."""
     title, caption = html.escape(picture.title), html.escape(picture.caption)
     data = f"data:image/jpeg;base64,{base64.b64encode(picture.jpeg).decode()}"
