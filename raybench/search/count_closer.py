@@ -71,14 +71,13 @@ def count_closer(
     searches: Sequence[Search],
     distance: str,
     queries_per_tile: int | None = None,
-    references_per_tile: int | None = None,
 ) -> Mapped:
     """Counts of every query of all searches, by its place among them, in shards that are still to be folded.
 
     `thresholds` holds Rows of distances, the same number for each query of all searches.
     """
-    sizes = queries_per_tile or CLOSER_QUERIES, references_per_tile or CLOSER_REFERENCES
-    tiles = [tile for number, search in enumerate(searches) for tile in _tiles(number, search, *sizes)]
+    height = queries_per_tile or CLOSER_QUERIES
+    tiles = [tile for number, search in enumerate(searches) for tile in _tiles(number, search, height)]
     return run.each(_count_closer, tiles, features, thresholds, list(searches), distance, version=1)
 
 
@@ -108,8 +107,8 @@ def gathered(features: Features, image: NDArray[np.int32], patch: NDArray[np.int
     return out
 
 
-def _tiles(number: int, search: Search, queries: int, references: int) -> Iterator[CloserTile]:
+def _tiles(number: int, search: Search, height: int) -> Iterator[CloserTile]:
     order = np.argsort(search.queries.group, kind="stable")  # neighbours of one group are masked at once
-    tiles = Tiles(len(order), len(search.references), queries, references)
+    tiles = Tiles(len(order), len(search.references), height, CLOSER_REFERENCES)
     for rows, columns in map(tiles.at, range(len(tiles))):
         yield CloserTile(number, order[rows.start : rows.stop], slice(columns.start, columns.stop))

@@ -84,7 +84,7 @@ class SearchTiles:
 
 @dataclass(frozen=True)
 class FoundNeighbours:
-    """What a search left: `nearest` is one shard, a TopK of `width` references per query, of which k are asked for.
+    """What a search left: `nearest` is one shard, a TopK of at least the k references per query that are asked for.
 
     There are fewer than k where the search had fewer references.
     """
@@ -93,7 +93,6 @@ class FoundNeighbours:
     references: SetRows
     distance: str
     k: int
-    width: int
     nearest: Mapped
     on_device: bool
     shard_size: int | None
@@ -130,4 +129,4 @@ def search_sets(
     tiles = Tiles.over(len(asked), len(among), shard_size)
     stage = SearchTiles(asked, among, width, distance, tiles, on_device)
     merged = run.fold(run.map(stage, len(tiles), 1), TopK)
-    return FoundNeighbours(asked, among, distance, k, width, merged, on_device, shard_size)
+    return FoundNeighbours(asked, among, distance, k, merged, on_device, shard_size)
