@@ -18,8 +18,9 @@ import numpy as np
 
 from raybench import storage
 from raybench.benchmarks.tss import rules_vc, trees
-from raybench.benchmarks.tss.scoring import Rules, ScorePairs, score_pairs
+from raybench.benchmarks.tss.scoring import Rules, read_and_score, score_pairs
 from raybench.engine.inline import InlineExecutor
+from raybench.engine.items import Each
 from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.formats.flo import UNKNOWN_PX, write_flo
@@ -33,6 +34,8 @@ PAIRS = (20, 40, 80)
 ALL_PAIRS = 400
 MOST_BYTES = 600e6
 MOST_GROWTH = 1.15
+
+Opened = tuple[trees.TruthTree, trees.ResultsTree]
 
 
 @dataclass(frozen=True)
@@ -106,13 +109,13 @@ def make_pairs(folder: Path, count: int) -> None:
             os.link(file, target)
 
 
-def stage(folder: Path, count: int) -> ScorePairs:
-    """The stage over the first pairs."""
+def opened(folder: Path, count: int) -> Opened:
+    """Truth and results of the first pairs."""
     true, found = trees.list_truth(f"{folder}/Dataset"), trees.list_results(f"{folder}/Results")
     names = list(true.files)[:count]
     pairs, files = trees.look_at_truth(true, names, images=False), trees.look_at_results(found, names)
     truth = trees.TruthTree.of(true, list(pairs.values()), by_content=False)
-    return ScorePairs(truth, trees.ResultsTree.of(found, files, by_content=False), Rules())
+    return truth, trees.ResultsTree.of(found, files, by_content=False)
 
 
 def _run(folder: Path, executor: Any = None) -> Run:
@@ -134,8 +137,8 @@ def _shares(folder: Path) -> Said:
 
         return call
 
-    made = stage(folder, PAIRS[0])
-    score_pairs(_run(folder), made, None)  # warm
+    made = opened(folder, PAIRS[0])
+    score_pairs(_run(folder), *made, Rules())  # warm
     with (
         mock.patch.object(storage, "read", timed("reading", storage.read)),
         mock.patch.object(rules_vc, "fitted_flows", timed("resizing flows", rules_vc.fitted_flows)),
@@ -143,7 +146,7 @@ def _shares(folder: Path) -> Said:
         mock.patch.object(rules_vc, "true_pixel_errors", timed("error", rules_vc.true_pixel_errors)),
         mock.patch.object(rules_vc, "shares_within", timed("thresholds", rules_vc.shares_within)),
     ):
-        whole = cpu_seconds_of(lambda: score_pairs(_run(folder), made, None))
+        whole = cpu_seconds_of(lambda: score_pairs(_run(folder), *made, Rules()))
     spent["the rest (decoding masks, NaN, IoU, publishing)"] = whole - sum(spent.values())
     shares = ", ".join(f"{part} {seconds / whole:.0%}" for part, seconds in spent.items())
     return Said(f"a pair of 800 x 600, results of 512 x 384       {1e3 * whole / PAIRS[0]:.1f} ms CPU: {shares}")
@@ -152,8 +155,8 @@ def _shares(folder: Path) -> Said:
 def _growth(folder: Path) -> Said:
     each = {}
     for count in PAIRS:
-        made = stage(folder, count)
-        turns = [cpu_seconds_of(partial(score_pairs, _run(folder), made, None)) for _ in range(3)]
+        made = opened(folder, count)
+        turns = [cpu_seconds_of(partial(score_pairs, _run(folder), *made, Rules())) for _ in range(3)]
         each[count] = min(turns) / count
     text = ", ".join(f"{count} pairs {1e3 * seconds:.1f} ms each" for count, seconds in each.items())
     ratio = each[PAIRS[-1]] / each[PAIRS[0]]
@@ -167,7 +170,7 @@ def _cores(folder: Path) -> Said:
     """Wall seconds of the stage with one actor and with two that are up and warm, in turns."""
     from raybench.engine.ray_core import RayExecutor, connect
 
-    made = stage(folder, PAIRS[-1])
+    made = opened(folder, PAIRS[-1])
     owner = connect(
         "local", cpus=3, gpus=0, device="cpu", observer=Observer()
     )  # logical ones: all three actors stay up
@@ -184,10 +187,11 @@ def _cores(folder: Path) -> Said:
     )
 
 
-def _wall_seconds(folder: Path, executor: Any, made: ScorePairs) -> float:
+def _wall_seconds(folder: Path, executor: Any, made: Opened) -> float:
     run = _run(folder, executor)
-    score_pairs(run, made, None)
-    return next(record.seconds for record in run.records if record.name == made.name)
+    score_pairs(run, *made, Rules())
+    name = Each(read_and_score, made[0].pairs, made, version=1).name
+    return next(record.seconds for record in run.records if record.name == name)
 
 
 def _memory(folder: Path) -> Memory:
@@ -199,5 +203,5 @@ def _memory(folder: Path) -> Memory:
 
 def score_all(folder: Path) -> None:
     """Score every pair and print this process' peak resident bytes."""
-    score_pairs(_run(folder), stage(folder, ALL_PAIRS), None)
+    score_pairs(_run(folder), *opened(folder, ALL_PAIRS), Rules())
     print(peak_resident_bytes())

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, ImagesOfPair, TreeImages, words_of
+from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, ImagesOfPair, TreeImages
 from raybench.descriptors import DescriptorSpec, moved
 from raybench.descriptors.specs import Family, resolve_in
 from raybench.digests import digest_of
@@ -113,7 +113,8 @@ class DenseFlow:
         }
 
     def keys(self, shard: Shard) -> str:
-        return words_of(self.pairs[shard.start : shard.stop])
+        first, last = self.pairs[shard.start].name, self.pairs[shard.stop - 1].name
+        return first if first == last else f"{first} … {last}"
 
     def _images(self, pair: FlowPair) -> ImagesOrReason:
         try:

@@ -1,4 +1,4 @@
-"""The TSS scores: of one pair in both directions, of pairs in shards, and their means per group.
+"""The TSS scores: of one pair in both directions, of every pair, and their means per group.
 
 What a result lacks is handled as the tools do it: without flows their scores are 0; without masks these are estimated
 from the flows, and without either SegIUR is 0. Steps on the way (flows and masks at the truth's size) are kept, so
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,15 @@ from numpy.typing import NDArray
 from raybench import storage
 from raybench.benchmarks.tss import rules_matlab, rules_vc
 from raybench.benchmarks.tss.rules_vc import Mask, PixelFlags, Size
-from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, TruthTree, words_of
-from raybench.digests import digest_of
+from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, TruthTree
 from raybench.engine.run import Run
-from raybench.engine.shards import Shard
+from raybench.engine.stages import Mapped
 from raybench.errors import DataError
 from raybench.formats.flo import FlowField
 from raybench.formats.shardfile import Arrays
 
 ABSENT, GIVEN, ESTIMATED, COMPLEMENT = range(4)  # where the scored flows or masks came from
 STATES = ("absent", "given", "estimated", "complement")
-PAIRS_PER_SCORING = 4  # of 800 x 600: some 40 MB read
 
 Measure = Callable[[Mask, Mask], float]
 
@@ -137,93 +135,53 @@ class PairResults(Protocol):
 class PairScores:
     """Scores by pair: SegIUR and T1..T50 both ways, states of flows and masks, and a problem, or nothing."""
 
-    index: NDArray[np.int64]  # (pairs,), rising once merged
     values: NDArray[np.float64]  # (pairs, 2, 51)
     states: NDArray[np.int8]  # (pairs, 2): flows, masks
     problems: NDArray[np.str_]  # (pairs,)
 
-    @classmethod
-    def merged(cls, parts: Sequence[Self]) -> Self:
-        columns = [(part.index, part.values, part.states, part.problems) for part in parts]
-        index, values, states, problems = (np.concatenate(column) for column in zip(*columns, strict=True))
-        order = np.argsort(index)
-        if np.any(np.diff(index[order]) == 0):
-            raise ValueError("a pair comes twice")
-        return cls(index[order], values[order], states[order], problems[order])
 
-    def to_arrays(self) -> Arrays:
-        return {"index": self.index, "values": self.values, "states": self.states, "problems": self.problems}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Self:
-        return cls(arrays["index"], arrays["values"], arrays["states"], arrays["problems"])
-
-
-@dataclass(frozen=True)
-class ScorePairs:
-    """The stage that scores pairs. A pair that can't be read gets NaN and the reason, so that all are said together."""
-
-    truth: TruthTree
-    results: PairResults
-    rules: Rules
-
-    name = "score-pairs"
-    version = 2
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.truth, self.results, self.rules)
-
-    def load(self, shard: Shard) -> list[tuple[int, list[FlowsAndMasks], str]]:
-        return [self._read(item) for item in range(shard.start, shard.stop)]
-
-    def compute(self, payload: list[tuple[int, list[FlowsAndMasks], str]]) -> Arrays:
-        scored = [self._scored(*item) for item in payload]
-        index = np.array([item for item, _, _ in payload], np.int64)
-        values = np.stack([values for values, _, _ in scored])
-        states = np.array([states for _, states, _ in scored], np.int8)
-        return PairScores(index, values, states, np.array([problem for _, _, problem in scored])).to_arrays()
-
-    def keys(self, shard: Shard) -> str:
-        return words_of(self.truth.pairs[shard.start : shard.stop])
-
-    def _read(self, item: int) -> tuple[int, list[FlowsAndMasks], str]:
-        """Truth and result of a pair, and what is wrong with them."""
-        pair = self.truth.pairs[item]
-        read, problems = [], []
-        for tree in (self.truth, self.results):
-            try:
-                read.append(tree.read(pair))
-            except DataError as error:
-                problems.append(str(error))
-        return item, read, "\n".join(problems)
-
-    def _scored(
-        self, item: int, read: list[FlowsAndMasks], problem: str
-    ) -> tuple[NDArray[np.float64], tuple[int, int], str]:
-        if problem:
-            return np.full((2, 51), np.nan), (ABSENT, ABSENT), problem
-        score = score_pair(read[0], read[1], self.rules)
-        return score.values, (score.flow_state, score.mask_state), self._undefined(item, score)
-
-    def _undefined(self, item: int, score: PairScore) -> str:
-        lines = []
-        folder = storage.join(self.truth.root, self.truth.pairs[item].name)
-        for side in (0, 1):
-            if np.isnan(score.values[side, 0]):
-                uri = storage.join(folder, f"mask{side + 1}.png")
-                lines.append(f"{uri}: neither it nor the result has any foreground, so that SegIUR is 0/0")
-            if np.isnan(score.values[side, 1:]).any():
-                uri = storage.join(folder, f"flow{side + 1}.flo")
-                lines.append(f"{uri}: no pixel with known flow; expected some to compare with")
-        return "\n".join(lines)
-
-
-def score_pairs(run: Run, stage: ScorePairs, shard_size: int | None) -> PairScores:
+def score_pairs(run: Run, truth: TruthTree, results: PairResults, rules: Rules) -> PairScores:
     """The scores of every pair, in order."""
-    mapped = run.map(stage, len(stage.truth.pairs), shard_size or PAIRS_PER_SCORING)
-    return PairScores.from_arrays(run.read(run.fold(mapped, PairScores), 0))
+    scores = run.each(read_and_score, truth.pairs, truth, results, rules, version=1)
+    joined = run.read(run.each(_joined_scores, ["the scores of all pairs"], scores.whole, version=1), 0)
+    return PairScores(joined["values"], joined["states"], joined["problems"])
+
+
+def read_and_score(pair: FlowPair, truth: TruthTree, results: PairResults, rules: Rules) -> Arrays:
+    """The scores of a pair. One that can't be read gets NaN and the reason, so that all are said together."""
+    read, problems = [], []
+    for tree in (truth, results):
+        try:
+            read.append(tree.read(pair))
+        except DataError as error:
+            problems.append(str(error))
+    values, states = np.full((2, 51), np.nan), (ABSENT, ABSENT)
+    if not problems:
+        score = score_pair(read[0], read[1], rules)
+        values, states = score.values, (score.flow_state, score.mask_state)
+        problems = _undefined(storage.join(truth.root, pair.name), values)
+    return {
+        "values": values[np.newaxis],
+        "states": np.array([states], np.int8),
+        "problems": np.array(["\n".join(problems)]),
+    }
+
+
+def _undefined(folder: str, values: NDArray[np.float64]) -> list[str]:
+    lines = []
+    for side in (0, 1):
+        if np.isnan(values[side, 0]):
+            uri = storage.join(folder, f"mask{side + 1}.png")
+            lines.append(f"{uri}: neither it nor the result has any foreground, so that SegIUR is 0/0")
+        if np.isnan(values[side, 1:]).any():
+            uri = storage.join(folder, f"flow{side + 1}.flo")
+            lines.append(f"{uri}: no pixel with known flow; expected some to compare with")
+    return lines
+
+
+def _joined_scores(_: str, scores: Mapped) -> Arrays:
+    pairs = [scores.read(shard.index) for shard in scores.shards]
+    return {name: np.concatenate([arrays[name] for arrays in pairs]) for name in pairs[0]}
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,6 @@ class FlowPair:
         return f"{self.group}/{self.folder}"
 
 
-def words_of(pairs: Sequence[FlowPair]) -> str:
-    """Consecutive pairs, for errors."""
-    return pairs[0].name if len(pairs) == 1 else f"{pairs[0].name} … {pairs[-1].name}"
-
-
 @dataclass(frozen=True)
 class FlowsAndMasks:
     """A pair's flows and masks, of image 1 and of image 2; of a result either may be absent."""

@@ -28,7 +28,6 @@ from raybench.benchmarks.tss.scoring import (
     PairScores,
     Rules,
     ScoredGroup,
-    ScorePairs,
     exact_mean,
     score_pairs,
     scored_groups,
@@ -126,7 +125,7 @@ class TssPlan:
         flows = self._flows(run) if self.method else None
         results: PairResults | None = flows or chosen.results
         assert results is not None
-        scores = score_pairs(run, ScorePairs(chosen.truth, results, options.rules), self.job.shard_size)
+        scores = score_pairs(run, chosen.truth, results, options.rules)
         broken = self._broken(scores)
         groups = scored_groups(chosen.truth.pairs, scores, chosen.groups, options.missing_flow == "skip")
         run.write("{name}/scores.csv", scores_file, groups, options.compat == "vc")
