@@ -36,14 +36,6 @@ class CodecFailed(DataError):
     """A codec can't be trained on, or gives values that are not finite for, these descriptors."""
 
 
-@dataclass(frozen=True)
-class FailedCodec:
-    """A result: this codec gives no figures, and why."""
-
-    codec: str
-    reason: str
-
-
 class Transforms:
     """FAISS's own reading of a codec: what stands before `Flat`. Holds the index that owns the transforms."""
 
@@ -228,21 +220,18 @@ class Project:
 
 def project_sets(
     run: Run, codec: str, training: VectorSet | None, sets: Sequence[VectorSet], seed: int = 0
-) -> tuple[VectorSet, ...] | FailedCodec:
+) -> tuple[VectorSet, ...]:
     """The sets projected by a codec that is trained on `training`; `Flat` gives the sets themselves.
 
-    A codec that can't be trained or gives values that are not finite is a result, not an error.
+    Raises CodecFailed, which leaves other codecs to go on.
     """
     if codec == FLAT_CODEC:
         return tuple(sets)
     if training is None and trains(codec):
         raise ValueError(f"codec {codec!r} needs training vectors")
-    try:
-        asked = CodecTraining(codec, sets[0] if training is None else training, seed)
-        trained = run.each(_train_codec, [asked], version=1)
-        return tuple(_projected(run, codec, trained, one) for one in sets)
-    except CodecFailed as failed:
-        return FailedCodec(codec, str(failed))
+    asked = CodecTraining(codec, sets[0] if training is None else training, seed)
+    trained = run.each(_train_codec, [asked], version=1)
+    return tuple(_projected(run, codec, trained, one) for one in sets)
 
 
 def sampled_rows(vectors: VectorSet, seed: int) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from raybench.engine.run import Run
 from raybench.errors import DataError
 from raybench.search import candidates
 from raybench.search.candidates import global_pairs, nearest_pairs
-from raybench.search.codecs import FailedCodec, project_sets
+from raybench.search.codecs import project_sets
 from raybench.search.distances import row_distances
 from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
 from raybench.search.set_search import search_sets
@@ -231,7 +231,6 @@ def test_golden_figures_come_out_of_codecs_norms_and_both_kinds_of_candidates(tm
     for key, figures in expected[f"expected_{which}"].items():
         codec, norm, kind = key.split("|")
         projected = project_sets(run, codec, sets["train"], [sets["queries"], sets["refs"], sets["train"]])
-        assert not isinstance(projected, FailedCodec)
         queries, references, training = projected
         biases = query_biases(run, queries, training, parse_norms(norm), device="cpu")
         found = search_sets(

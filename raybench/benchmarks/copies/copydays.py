@@ -62,8 +62,7 @@ def prepare(job: Job[Options]) -> Plan:
     image_sets.check_ways_in(job, ("descriptor", "features"))
     options, problems = job.options, ProblemList()
     descriptor = layout = None
-    with problems.noting():
-        image_sets.check_k(options.k)
+    image_sets.check_k(options.k, problems)
     with problems.noting():
         descriptor = image_sets.descriptor_of(options)
     found = _find_stored(options, options.features, problems) if options.features else _find_pictures(job, problems)
@@ -180,8 +179,7 @@ class Plan:
     def execute(self, run: Run) -> Outcome:
         """From images or vectors to the tables, in one line of steps."""
         job, options, sets = self.job, self.job.options, self.sets
-        how = image_sets.extraction(run, job, self.descriptor)
-        described = image_sets.describe(run, sets.all, how, job.shard_size)
+        described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = {role: one.vectors for role, one in described.items()}
         facts = {role: vector_facts(run, one) for role, one in vectors.items()}
         codecs = self.codecs or image_sets.published_codecs(facts)

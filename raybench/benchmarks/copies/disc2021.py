@@ -114,13 +114,13 @@ def _prepare_sets(job: Job[Options]) -> Plan:
     options, problems = job.options, ProblemList()
     descriptor = truth = pairs = None
     norms: tuple[ScoreNorm, ...] = ()
-    with problems.noting():
-        image_sets.check_k(options.k)
+    image_sets.check_k(options.k, problems)
     with problems.noting():
         descriptor = image_sets.descriptor_of(options)
     with problems.noting():
         truth = find_truth(options.ground_truth, [options.data, options.features])
-    found = find_sets(options.features, options.data, _given(options), job.verify_inputs, problems)
+    folders = {"queries": options.queries, "references": options.references, "training": options.training}
+    found = find_sets(options.features, options.data, folders, job.verify_inputs, problems)
     queries, references, training = found["queries"], found["references"], found["training"]
     with problems.noting():
         norms = parse_norms(options.score_norm or DEFAULT_NORM)
@@ -141,10 +141,6 @@ def _prepare_sets(job: Job[Options]) -> Plan:
         sets = sets.limited(job.limit, training=max((norm.last + 1 for norm in norms), default=0))
         notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")
     return Plan(job, inputs, sets, descriptor, codecs, norms, tuple(notes))
-
-
-def _given(options: Options) -> dict[str, str | None]:
-    return {"queries": options.queries, "references": options.references, "training": options.training}
 
 
 def _check_norms(
@@ -222,8 +218,7 @@ class Plan:
     def execute(self, run: Run) -> Outcome:
         """From images or vectors to the tables, in one line of steps."""
         job, options, sets = self.job, self.job.options, self.sets
-        how = image_sets.extraction(run, job, self.descriptor)
-        described = image_sets.describe(run, sets.all, how, job.shard_size)
+        described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = {role: one.vectors for role, one in described.items()}
         facts = {role: vector_facts(run, one) for role, one in vectors.items()}
         codecs = self.codecs or image_sets.published_codecs(facts)

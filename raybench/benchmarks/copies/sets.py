@@ -24,7 +24,7 @@ from raybench.extract.isc_files import descriptor_file, isc_content
 from raybench.extract.vector_set import VectorSet, read_set, take_rows
 from raybench.formats.images import Preprocess
 from raybench.formats.names import NORMALISERS, Names, Strings, name_order, strings
-from raybench.search.codecs import FailedCodec, codec_problems, default_codecs, project_sets, trains
+from raybench.search.codecs import CodecFailed, codec_problems, default_codecs, project_sets, trains
 from raybench.search.vector_facts import VectorFacts, are_normalised
 from raybench.sources.image_folders import ImageFolder, double_stems
 from raybench.sources.named_vectors import NamedVectors, note_dimensions
@@ -127,10 +127,10 @@ def check_ways_in(job: Job[CopyOptions], ways: Sequence[str]) -> None:
         raise ConfigError(f"{job.benchmark}: {', '.join(idle)}: would do nothing with --{given[0]}; leave it out")
 
 
-def check_k(k: int) -> None:
-    """That `--k` asks for something."""
+def check_k(k: int, problems: ProblemList) -> None:
+    """Note a `--k` that asks for nothing."""
     if k < 1:
-        raise ConfigError(f"--k {k}: expected at least 1")
+        problems.add(f"--k {k}: expected at least 1")
 
 
 def descriptor_of(options: CopyOptions) -> ImageSpec | None:
@@ -223,21 +223,18 @@ def read_text(uri: str, expected: str) -> bytes:
         raise DataError(f"{uri}: does not exist; expected {expected}") from None
 
 
-def extraction(run: Run, job: Job[CopyOptions], descriptor: ImageSpec | None) -> Extraction | None:
-    """How the job's pictures become vectors in this run; None where it has none."""
-    if descriptor is None:
-        return None
-    device = device_for(job, run, descriptor.uses_gpu)
-    return Extraction(descriptor, device, job.batch_size, job.shard_size, job.skip_bad_input, job.options.exif_rotate)
-
-
 def describe(
-    run: Run, sets: Sequence[ImageSet], how: Extraction | None, shard_size: int | None
+    run: Run, job: Job[CopyOptions], sets: Sequence[ImageSet], descriptor: ImageSpec | None
 ) -> dict[str, Described]:
-    """The vectors of each set by its role: computed from pictures, or read in shards of so many rows."""
-    stored = {one.role: _read(run, one, shard_size) for one in sets if isinstance(one, StoredVectors)}
+    """The vectors of each set by its role: computed from pictures, or read from disk."""
+    stored = {one.role: _read(run, one, job.shard_size) for one in sets if isinstance(one, StoredVectors)}
+    if descriptor is None:
+        return stored
     folders = {one.role: one.source for one in sets if isinstance(one, PictureSet)}
-    return stored | (describe_folders(run, folders, how) if how else {})
+    device = device_for(job, run, descriptor.uses_gpu)
+    batch_size, shard_size, rotate = job.batch_size, job.shard_size, job.options.exif_rotate
+    how = Extraction(descriptor, device, batch_size, shard_size, job.skip_bad_input, rotate)
+    return stored | describe_folders(run, folders, how)
 
 
 def _read(run: Run, images: StoredVectors, shard_size: int | None) -> Described:
@@ -268,10 +265,11 @@ def project(
     """The vectors of each role by each codec; and a note for each codec that failed, while the others go on."""
     found, failed = {}, []
     for codec in codecs:
-        projected = project_sets(run, codec, training, list(vectors.values()), seed)
-        if isinstance(projected, FailedCodec):
-            run.say(f"warning: {projected.reason}; the other codecs go on")
-            failed.append(f"FAILED: {projected.reason}.")
+        try:
+            projected = project_sets(run, codec, training, list(vectors.values()), seed)
+        except CodecFailed as error:
+            run.say(f"warning: {error}; the other codecs go on")
+            failed.append(f"FAILED: {error}.")
         else:
             found[codec] = dict(zip(vectors, projected, strict=True))
     return found, failed
