@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.digests import digest_of
+from raybench.engine.items import PerItem
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
@@ -42,6 +43,11 @@ class VectorSet:
     @property
     def digest(self) -> str:
         return self.mapped.digest
+
+    @property
+    def by_shard(self) -> PerItem:
+        """Its shards as an input of `run.each`, of which each call gets one."""
+        return PerItem(self.mapped.store, self.mapped.name, self.mapped.digest, self.mapped.shards)
 
     def __len__(self) -> int:
         return self.count

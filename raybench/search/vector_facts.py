@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_128_digest
 
-from raybench.digests import digest_of
 from raybench.engine.run import Run
-from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError
-from raybench.extract.vector_set import VectorSet
+from raybench.extract.vector_set import VectorSet, as_floats
 from raybench.formats.shardfile import Arrays
 from raybench.search.distances import row_sums
 
@@ -35,48 +33,30 @@ class VectorFacts:
     rows: Mapped
 
 
-@dataclass(frozen=True)
-class RowFacts:
-    """The stage that looks at rows, one shard for each shard of the set."""
-
-    vectors: VectorSet
-
-    name = "row-facts"
-    version = 1
-    on_device = False
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.name, self.version, self.vectors.digest)
-
-    def load(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        return self.vectors.read(shard.index)
-
-    def compute(self, payload: tuple[NDArray[np.int64], NDArray[np.float32]]) -> Arrays:
-        index, rows = payload
-        exact = rows.astype(np.float64, order="C")
-        digests = b"".join(xxh3_128_digest(row) for row in rows + np.float32(0))  # equal zeros, whatever their sign
-        return {
-            "index": index,
-            "digest": np.frombuffer(digests, np.uint64).reshape(-1, 2),
-            "deviation": np.abs(np.sqrt(row_sums(exact, exact)) - 1),
-            "dimension": np.array([rows.shape[1]] if len(rows) else [], np.int64),
-        }
-
-    def keys(self, shard: Shard) -> str:
-        return f"{self.vectors.role} {shard.start:,}..{shard.stop - 1:,}"
-
-
 def vector_facts(run: Run, vectors: VectorSet) -> VectorFacts:
     """Count, dimension and length of a set's vectors."""
     shards = vectors.mapped.shards
     if not shards:
         raise DataError(f"{vectors.role}: no vectors; expected at least one")
-    rows = run.map(RowFacts(vectors), shards[-1].stop, len(shards[0]))
+    words = [f"{vectors.role} {shard.start:,}..{shard.stop - 1:,}" for shard in shards]
+    rows = run.each(_row_facts, words, vectors.by_shard, version=1).whole
     found = run.read(run.each(_set_facts, [vectors.role], rows, version=1), 0)
     return VectorFacts(
         vectors.role, int(found["count"][0]), int(found["dimension"][0]), float(found["deviation"][0]), rows
     )
+
+
+def _row_facts(_: str, arrays: Arrays) -> Arrays:
+    """What is known of the rows of one shard of a set."""
+    rows = as_floats(arrays["vectors"])
+    exact = rows.astype(np.float64, order="C")
+    digests = b"".join(xxh3_128_digest(row) for row in rows + np.float32(0))  # equal zeros, whatever their sign
+    return {
+        "index": arrays["index"],
+        "digest": np.frombuffer(digests, np.uint64).reshape(-1, 2),
+        "deviation": np.abs(np.sqrt(row_sums(exact, exact)) - 1),
+        "dimension": np.array([rows.shape[1]] if len(rows) else [], np.int64),
+    }
 
 
 def are_normalised(facts: Sequence[VectorFacts]) -> bool:
