@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -75,28 +75,24 @@ class DescribeImages:
     """The stage that describes pictures; `order` is the index of each, by shape."""
 
     folder: ImageFolder
-    descriptor: ImageSpec
     order: NDArray[np.int64]
-    device: str
-    batch_size: int | None = None
-    skip: bool = False
-    exif_rotate: bool = False
+    how: Extraction
 
     name = "describe-images"
     version = 1
 
     @property
     def digest(self) -> str:
-        how = (self.device, self.batch_size, self.skip, self.exif_rotate, f"pillow {version('pillow')}")
-        return digest_of(self.name, self.version, self.folder.digest, self.descriptor.digest, self.order, how)
+        how, pillow = replace(self.how, shard_size=None), f"pillow {version('pillow')}"
+        return digest_of(self.name, self.version, self.folder, self.order, how, pillow)
 
     @property
     def on_device(self) -> bool:
-        return self.device == "gpu"
+        return self.how.device == "gpu"
 
     @cached_property
     def _opened(self) -> ImageDescriptor:
-        return self.descriptor.open()
+        return self.how.descriptor.open()
 
     @cached_property
     def _moved(self) -> Any:
@@ -131,23 +127,23 @@ class DescribeImages:
             some = wanted[start : start + FILES_AT_ONCE]
             for index, data in zip(some, storage.in_parallel(self.folder.read, some), strict=True):
                 try:
-                    image = decode_image(data, self.folder.uri(index), self.exif_rotate)
+                    image = decode_image(data, self.folder.uri(index), self.how.exif_rotate)
                 except DataError:
-                    if not self.skip:
+                    if not self.how.skip:
                         raise
                     yield index, None
                 else:
                     yield index, np.asarray(self._opened.prepare(image))
 
     def _described(self, payload: Prepared) -> NDArray[Any]:
-        size = self.batch_size or IMAGES_PER_BATCH[self.device]
+        size = self.how.batch_size or IMAGES_PER_BATCH[self.how.device]
         cuts = [(which, start) for which, stack in enumerate(payload.stacks) for start in range(0, len(stack), size)]
         batches = (payload.stacks[which][start : start + size] for which, start in cuts)
         index = [payload.index[which][start : start + size] for which, start in cuts]
         describe_each = getattr(self._moved, "describe_each", None) or (lambda each: map(self._moved.describe, each))
         parts = []
         for some, rows in zip(index, describe_each(batches), strict=True):
-            checked = checked_rows(rows, len(some), self.descriptor, self.folder.uri(int(some[0])), "images")
+            checked = checked_rows(rows, len(some), self.how.descriptor, self.folder.uri(int(some[0])), "images")
             self._check_finite(some, checked)
             parts.append(checked)
         self._check_dimension(index, parts)
@@ -157,7 +153,7 @@ class DescribeImages:
         bad = broken_rows(vectors)
         if len(bad):
             raise DataError(
-                f"{self.folder.uri(int(index[bad[0]]))}: its descriptor {self.descriptor.name} has NaN or infinite "
+                f"{self.folder.uri(int(index[bad[0]]))}: its descriptor {self.how.descriptor.name} has NaN or infinite "
                 f"values ({len(bad)} of a batch of {len(index)}); mend the descriptor"
             )
 
@@ -165,7 +161,9 @@ class DescribeImages:
         for (one, here), (other, there) in itertools.pairwise(zip(index, parts, strict=True)):
             if here.shape[1] != there.shape[1]:
                 first, second = (self.folder.uri(int(some[0])) for some in (one, other))
-                raise DataError(_other_dimension(self.descriptor.name, second, there.shape[1], first, here.shape[1]))
+                raise DataError(
+                    _other_dimension(self.how.descriptor.name, second, there.shape[1], first, here.shape[1])
+                )
 
     def _no_rows(self) -> NDArray[Any]:
         """No rows of the right dimension, which only the descriptor knows: ask it about a black picture."""
@@ -218,7 +216,7 @@ def _describe(run: Run, role: str, folder: ImageFolder, headers: Headers, how: E
     if len(headers.broken) == len(folder):
         raise DataError(f"{folder.root}: none of its {len(folder)} images can be decoded")
     order, prepared_bytes = shape_order(how.descriptor, headers)
-    stage = DescribeImages(folder, how.descriptor, order, how.device, how.batch_size, how.skip, how.exif_rotate)
+    stage = DescribeImages(folder, order, how)
     mapped = run.map(stage, len(order), how.shard_size or default_shard_size(len(order), prepared_bytes))
     late = _survey(run, mapped, stage)
     return Described(VectorSet(role, mapped, len(folder)), np.array(sorted([*headers.broken, *late]), np.int64))
@@ -253,7 +251,7 @@ def _survey(run: Run, mapped: Mapped, stage: DescribeImages) -> list[int]:
     other = np.flatnonzero(dimension != dimension[0])
     if len(other):
         first, second = (stage.keys(mapped.shards[index]) for index in (0, int(other[0])))
-        raise DataError(_other_dimension(stage.descriptor.name, second, dimension[other[0]], first, dimension[0]))
+        raise DataError(_other_dimension(stage.how.descriptor.name, second, dimension[other[0]], first, dimension[0]))
     return [index for look in looks for index in look["skipped"].tolist()]
 
 

@@ -136,7 +136,7 @@ def test_batches_are_full_and_of_one_shape_even_where_a_class_does_not_say_its_s
     folder = scan(pictures(20))
     spec = resolve_images("picture_descriptors:Quarters", {}, SMALL)
     sizes = np.array([SIZES[number % 5] for number in range(20)])
-    stage = DescribeImages(folder, spec, shape_order(spec, Headers(sizes, {}))[0], "cpu", batch_size=3)
+    stage = DescribeImages(folder, shape_order(spec, Headers(sizes, {}))[0], Extraction(spec, "cpu", batch_size=3))
     stage.compute(stage.load(Shard("describe-images", 0, 0, 20)))
     seen = stage._opened.seen
     assert Counter(shape[0] for shape in seen) == {3: 5, 1: 5}  # five shapes of four images
