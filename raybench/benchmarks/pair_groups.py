@@ -49,10 +49,6 @@ class PairSequences:
         small = small_kind(len(names))  # of 8 and 16 bits, which numpy sorts by radix
         return cls(tuple(names), a.astype(small), b.astype(small))
 
-    @property
-    def by_sequence(self) -> Groups:
-        return Groups(self.names, self.a, self.a != self.b)
-
     def by_kind(self, kinds: Sequence[str | None]) -> Groups:
         """Groups of sequences; `kinds` has the group of each sequence, None if it is in none."""
         names = sorted({kind for kind in kinds if kind is not None})

@@ -82,9 +82,8 @@ class GroupedTask:
     def groups(self, view: str) -> Groups:
         if view == "noise":
             return Groups(NOISES, self.noise, np.zeros(len(self.noise), np.bool_))
-        if view == "sequence":
-            return self.sequences.by_sequence
-        return self.sequences.by_kind([_change(name) for name in self.sequences.names])
+        names = self.sequences.names
+        return self.sequences.by_kind(names if view == "sequence" else [_change(name) for name in names])
 
 
 def grouped_tasks(tasks: Sequence[PairTask], lists: PairLists) -> tuple[GroupedTask, ...]:

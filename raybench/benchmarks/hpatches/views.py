@@ -41,4 +41,4 @@ def level_rows(group: Iterable[Cell], key: Iterable[Cell], figures: Sequence[Any
 
 def groups_of(pairs: PairSequences, view: str) -> Groups:
     """The groups of listed pairs in one view."""
-    return pairs.by_sequence if view == "sequence" else pairs.by_kind([group_name(name, view) for name in pairs.names])
+    return pairs.by_kind([group_name(name, view) for name in pairs.names])
