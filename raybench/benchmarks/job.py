@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from raybench.benchmarks.options import option
 from raybench.engine.run import Run
+from raybench.errors import ConfigError
 from raybench.table import Table
 
 BenchmarkOptions = TypeVar("BenchmarkOptions", covariant=True)
@@ -62,6 +63,20 @@ class DescribedOptions:
     descriptor_args: dict[str, Any] = option(
         dict, "JSON object with arguments for the constructor of your module:Class", "method"
     )
+
+
+def check_one_given(job: Job[Any], keys: Sequence[str]) -> None:
+    """That exactly one of these options is given, each of which is a place to begin."""
+    given = [key for key in keys if getattr(job.options, key)]
+    if len(given) != 1:
+        expected = ", ".join(f"--{key}" for key in keys)
+        found = " and ".join(f"--{key}" for key in given) or "none"
+        raise ConfigError(f"{job.benchmark}: give one of {expected}; found {found}")
+
+
+def limit_notes(job: Job[Any], items: str) -> tuple[str, ...]:
+    """The note that a limited table carries."""
+    return () if job.limit is None else (f"LIMITED: only the first {job.limit:,} {items} were used.",)
 
 
 def device_for(job: Job[Any], run: Run, uses_gpu: bool) -> str:

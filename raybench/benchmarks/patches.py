@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.job import DescribedOptions, Job, device_for
+from raybench.benchmarks.job import DescribedOptions, Job, check_one_given, device_for
 from raybench.benchmarks.options import option
 from raybench.descriptors import DescriptorSpec, resolve
 from raybench.digests import digest_of_bytes
@@ -48,6 +48,13 @@ class PatchOptions(DescribedOptions):
     distance: str | None = option(
         None, "how descriptors are compared", "protocol", default_words=BY_DESCRIPTOR, choices=DISTANCES
     )
+
+
+def check_patch_inputs(job: Job[PatchOptions], keys: Sequence[str]) -> None:
+    """That the job begins at exactly one of these options, and has patches if that is a descriptor."""
+    check_one_given(job, keys)
+    if job.options.descriptor and not job.options.data:
+        raise ConfigError(f"{job.benchmark}: --descriptor needs --data, the folder of SEQ/IM.png strips")
 
 
 def read_files(
@@ -139,8 +146,3 @@ def _chosen_distance(options: PatchOptions, descriptor: DescriptorSpec, known: t
     if given and (given == "hamming") != (own == "hamming"):
         raise ConfigError(f"--distance {given}: descriptor {options.descriptor} is compared by {own}")
     return given or own
-
-
-def limit_notes(job: Job[PatchOptions], what: str) -> tuple[str, ...]:
-    """The note that a limited table carries."""
-    return () if job.limit is None else (f"LIMITED: only the first {job.limit:,} {what} were used.",)

@@ -157,9 +157,9 @@ def _words(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def _lowest(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Columns and values of the `count` lowest of each row, rising; one pass each, which numpy does in no time.
+    """Columns and values of the `count` lowest of each row, rising; one pass for each, which is fast in numpy.
 
-    Padding is never among the columns: at inf the first leads. What is not in one piece, argmin would copy.
+    Padding is never among the columns: among several inf the first leads. Values must be contiguous, or argmin copies.
     """
     rows = np.arange(len(values))
     columns = np.empty((count, len(values)), np.int64)

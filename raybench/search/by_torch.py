@@ -63,7 +63,7 @@ class ByTorch:
 
 
 def multiplier(gpu: bool) -> Proposer:
-    """Who multiplies: torch where a GPU was granted and torch sees it, else numpy."""
+    """The proposer by matrix products: torch where a GPU was granted and torch sees it, else numpy."""
     if gpu:
         import torch
 

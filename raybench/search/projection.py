@@ -27,7 +27,7 @@ class Linear:
     offset: NDArray[np.float32]  # (out,)
 
     def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        with np.errstate(over="ignore", invalid="ignore"):  # whoever asked looks for what is not finite
+        with np.errstate(over="ignore", invalid="ignore"):  # callers look for values that are not finite
             matrix, offset = self.matrix.astype(np.float64), self.offset.astype(np.float64)
             exact = rows.astype(np.float64, order="C")
             proposed = exact @ matrix.T + offset

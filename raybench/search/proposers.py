@@ -1,7 +1,7 @@
 """What a proposer is: a library that names the pairs of rows in question, and leaves none out. It decides nothing.
 
 Proposers work in float32 within `bound`; numpy, FAISS and torch each have a module. Whatever they differ by in last
-bits, the float64 routine measures all that they name, so nobody can tell them apart by the results.
+bits, the float64 routine measures all that they name, so results are the same for every proposer.
 """
 
 from __future__ import annotations

@@ -177,7 +177,6 @@ class Plan:
         return blocks + "".join(others)
 
     def execute(self, run: Run) -> Outcome:
-        """From images or vectors to the tables, in one line of steps."""
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = {role: one.vectors for role, one in described.items()}

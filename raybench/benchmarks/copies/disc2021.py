@@ -179,7 +179,6 @@ class ScoredPlan:
         return f"{self.file.count:,} predictions, {len(self.truth):,} true pairs"
 
     def execute(self, run: Run) -> Outcome:
-        """From predictions to the tables."""
         read = run.each(load_predictions, [self.file], self.queries, self.references, version=1)
         candidates = [Candidates(FROM_FILE, read)]
         scores = run.each(score_candidates, candidates, self.truth, len(self.queries), self.job.seed, version=1)
@@ -216,7 +215,6 @@ class Plan:
         return f"{counts}, {len(self.sets.truth):,} true pairs"
 
     def execute(self, run: Run) -> Outcome:
-        """From images or vectors to the tables, in one line of steps."""
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = {role: one.vectors for role, one in described.items()}

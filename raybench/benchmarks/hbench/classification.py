@@ -25,8 +25,8 @@ from raybench.benchmarks.hbench.pairs import (
     read_pair_results,
 )
 from raybench.benchmarks.hbench.views import VIEWS, GroupedTask, grouped_tasks, pair_view_table
-from raybench.benchmarks.job import Benchmark, Job, Outcome
-from raybench.benchmarks.patches import DescribedPatches, limit_notes
+from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
+from raybench.benchmarks.patches import DescribedPatches
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
@@ -131,7 +131,6 @@ class HBenchClassification:
         return f"{len(self.tasks)} tasks over {pairs:,} pairs in {len(self.segments)} lists"
 
     def execute(self, run: Run) -> Outcome:
-        """From features or results to the table, in one line of steps."""
         unreadable: list[str] = []
         if isinstance(self.origin, MeasuredPairs):
             distances, unreadable = measured_distances(run, self.origin)

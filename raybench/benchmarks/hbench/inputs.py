@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from raybench import storage
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.options import asked, option
-from raybench.benchmarks.patches import MODEL_OPTIONS, DescribedPatches, PatchOptions, read_files
+from raybench.benchmarks.patches import MODEL_OPTIONS, DescribedPatches, PatchOptions, check_patch_inputs, read_files
 from raybench.digests import digest_of
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
 
@@ -68,12 +68,7 @@ class ResultFiles(Generic[Result]):
 
 def check_inputs(job: Job[HBenchOptions]) -> str:
     """Exactly one place to enter, with what it needs. Returns the folder of the tasks, which is always needed."""
-    entries = [name for name in ("descriptor", "features", "results") if getattr(job.options, name)]
-    if len(entries) != 1:
-        found = " and ".join(f"--{name}" for name in entries) or "none"
-        raise ConfigError(f"{job.benchmark}: give one of --descriptor, --features, --results; found {found}")
-    if job.options.descriptor and not job.options.data:
-        raise ConfigError(f"{job.benchmark}: --descriptor needs --data, the folder of SEQ/IM.png strips")
+    check_patch_inputs(job, ("descriptor", "features", "results"))
     models = asked(job.options, MODEL_OPTIONS)
     if models and not job.options.descriptor:
         raise ConfigError(f"{job.benchmark}: {models[0]} goes with --descriptor torchscript:URI")

@@ -25,9 +25,9 @@ from raybench.benchmarks.hbench.image_pairs import (
     read_match_results,
 )
 from raybench.benchmarks.hbench.views import labels_of, mean_view_table
-from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
 from raybench.benchmarks.options import option
-from raybench.benchmarks.patches import DescribedPatches, limit_notes
+from raybench.benchmarks.patches import DescribedPatches
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, ProblemList, Problems
 from raybench.formats import hbench_matching as files
@@ -106,7 +106,6 @@ class HBenchMatching:
         return f"{len(self.tasks)} tasks over {sum(len(task.pairs) for task in self.tasks):,} image pairs"
 
     def execute(self, run: Run) -> Outcome:
-        """From features or results to the table, in one line of steps."""
         if isinstance(self.origin, MatchedImages):
             patches, pairs = self.origin.patches, self.origin.pairs
             features = patches.features(run, np.concatenate([pairs.a, pairs.b]))

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from raybench.benchmarks.hbench import inputs as hbench
 from raybench.benchmarks.hbench.inputs import ResultFiles, TaskFiles
 from raybench.benchmarks.hbench.views import mean_view_table, query_labels
-from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
 from raybench.benchmarks.options import option
-from raybench.benchmarks.patches import DescribedPatches, limit_notes
+from raybench.benchmarks.patches import DescribedPatches
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
@@ -196,7 +196,6 @@ class HBenchRetrieval:
         return f"{len(self.tasks)} tasks with {self.tasks[-1].stop if self.tasks else 0:,} queries"
 
     def execute(self, run: Run) -> Outcome:
-        """From features or results to the table, in one line of steps."""
         if isinstance(self.origin, SearchedPools):
             patches, pools = self.origin.patches, self.origin.pools
             features = patches.features(run, np.concatenate([pool.images for pool in pools]))

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.hpatches.whitening import TrainSet, copy_stride, whitened
-from raybench.benchmarks.job import Job
+from raybench.benchmarks.job import Job, limit_notes
 from raybench.benchmarks.options import option
-from raybench.benchmarks.patches import BY_DESCRIPTOR, DescribedPatches, PatchOptions, limit_notes, read_files
+from raybench.benchmarks.patches import BY_DESCRIPTOR, DescribedPatches, PatchOptions, check_patch_inputs, read_files
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
@@ -154,12 +154,7 @@ def checked_tasks(job: Job[HPatchesOptions]) -> str:
             f"{job.benchmark}: --results: no published format for results of this protocol; "
             "give --descriptor with --data, or --features"
         )
-    entries = [name for name in ("descriptor", "features") if getattr(options, name)]
-    if len(entries) != 1:
-        found = " and ".join(f"--{name}" for name in entries) or "none"
-        raise ConfigError(f"{job.benchmark}: give one of --descriptor, --features; found {found}")
-    if options.descriptor and not options.data:
-        raise ConfigError(f"{job.benchmark}: --descriptor needs --data, the folder of SEQ/IM.png strips")
+    check_patch_inputs(job, ("descriptor", "features"))
     if not options.tasks:
         raise ConfigError(f"{job.benchmark}: --tasks is missing, the folder that holds the split CSVs")
     return options.tasks

@@ -99,7 +99,6 @@ class HPatchesMatching:
         return f"{self.patches.split_names}: {len(self.reference):,} image pairs"
 
     def execute(self, run: Run) -> Outcome:
-        """From features to the tables, in one line of steps."""
         features = self.patches.features(run, np.union1d(self.reference, self.target))
         described = self.patches.described
         stage = MatchImages(features, self.reference, self.target, described.distance)

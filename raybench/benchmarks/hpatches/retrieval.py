@@ -141,7 +141,6 @@ class HPatchesRetrieval:
         return f"{self.patches.split_names}: {queries:,} queries, {distractors:,} distractors"
 
     def execute(self, run: Run) -> Outcome:
-        """From features to the tables, in one line of steps."""
         searches = [one.search for one in self.splits]
         distractors = [search.references.image for search in searches]
         features = self.patches.features(run, np.concatenate([self.views.a_image, self.views.b_image, *distractors]))

@@ -176,7 +176,6 @@ class HPatchesVerification:
         return f"{self.patches.split_names}: {lists:,} pairs at {len(NOISE_LEVELS)} noise levels"
 
     def execute(self, run: Run) -> Outcome:
-        """From features to the tables, in one line of steps."""
         features = self.patches.features(run, np.union1d(self.pairs.a_image, self.pairs.b_image))
         described = self.patches.described
         distances = run.fold(

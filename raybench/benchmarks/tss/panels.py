@@ -118,7 +118,7 @@ def outlined(image: Pixels, truth: Pixels) -> Pixels:
 
 
 def faded(image: Pixels, asked: PixelFlags) -> Pixels:
-    """The image, pale where nobody asks."""
+    """The image, paler where no true flow is asked for."""
     return np.where(asked[..., np.newaxis], image, 190 + image // 4).astype(np.uint8)
 
 

@@ -210,7 +210,7 @@ def warped(values: NDArray[np.float32], flow: FlowField, outside: float) -> NDAr
 
 
 def _steps(place: NDArray[np.float32], side: int) -> tuple[NDArray[np.intp], NDArray[np.float32], PixelFlags]:
-    """The first of two neighbours, counted in a frame of one pixel, the weight of the second, and who is outside."""
+    """The first of two neighbours, counted in a frame of one pixel, the weight of the second, and what is outside."""
     steps = np.rint(np.clip(place, -FAR_PX, FAR_PX) * np.float32(REMAP_STEPS)).astype(np.int32)
     whole = steps >> 5
     weight = (steps & (REMAP_STEPS - 1)) * np.float32(1 / REMAP_STEPS)

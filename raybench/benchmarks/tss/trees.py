@@ -161,7 +161,7 @@ def list_results(root: str) -> ListedTree:
 
 
 def _listed(root: str, wanted: Sequence[str], what: str) -> ListedTree:
-    """Pairs that hold one of these files; other files and folders (`corr.txt`, `vis/`, …) are none of ours."""
+    """Pairs that hold one of these files; other files and folders (`corr.txt`, `vis/`, …) are passed over."""
     files: dict[str, dict[str, storage.Entry]] = {}
     depths = set()
     for entry in storage.list_files(root):

@@ -15,7 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raybench.benchmarks.job import Benchmark, DescribedOptions, Job, Outcome, ReportPicture, device_for
+from raybench.benchmarks.job import (
+    Benchmark,
+    DescribedOptions,
+    Job,
+    Outcome,
+    ReportPicture,
+    check_one_given,
+    device_for,
+    limit_notes,
+)
 from raybench.benchmarks.options import option
 from raybench.benchmarks.tss.inputs import ChosenPairs, choose_pairs, first_few
 from raybench.benchmarks.tss.methods import ComputedFlows, DenseFlow, compute_flows, resolve_flow, write_flows
@@ -96,10 +105,7 @@ def prepare(job: Job[TssOptions]) -> TssPlan:
 
 
 def _check_options(job: Job[TssOptions]) -> None:
-    entries = [name for name in ("descriptor", "results") if getattr(job.options, name)]
-    if len(entries) != 1:
-        found = " and ".join(f"--{name}" for name in entries) or "none"
-        raise ConfigError(f"{job.benchmark}: give one of --descriptor, --results; found {found}")
+    check_one_given(job, ("descriptor", "results"))
     if not job.options.data:
         raise ConfigError(f"{job.benchmark}: --data is missing, the Dataset folder with GROUP/PAIR/flow1.flo, …")
     if job.options.descriptor and job.options.allow_missing:
@@ -120,7 +126,6 @@ class TssPlan:
         return f"{len(self.chosen.truth.pairs):,} pairs of {', '.join(self.chosen.groups)}"
 
     def execute(self, run: Run) -> Outcome:
-        """From flows to scores, files, tables and pictures."""
         chosen, options = self.chosen, self.job.options
         flows = self._flows(run) if self.method else None
         results: PairResults | None = flows or chosen.results
@@ -204,9 +209,7 @@ def _rule_notes(job: Job[TssOptions]) -> list[str]:
         notes.append("Masks or their complements, whichever score higher per pair (--auto-flip).")
     if rules.tool == "matlab":
         notes.append("Rules of the kit's MATLAB tool; the published scores.csv follow its C++ tool (up to 3e-3 apart).")
-    if job.limit is not None:
-        notes.append(f"LIMITED: only the first {job.limit:,} pairs of each group were used.")
-    return notes
+    return [*notes, *limit_notes(job, "pairs of each group")]
 
 
 def _broken_notes(scores: PairScores) -> list[str]:
