@@ -23,7 +23,7 @@ from raybench.sources.patches import Source
 from raybench.sources.strips import Strips
 from raybench.sources.vector_files import VectorFiles
 
-T = TypeVar("T")
+Parsed = TypeVar("Parsed")
 
 MODEL_OPTIONS = ("input_size", "normalise")
 BY_DESCRIPTOR = "L2; hamming for binary descriptors"
@@ -58,11 +58,11 @@ def check_patch_inputs(job: Job[PatchOptions], keys: Sequence[str]) -> None:
 
 
 def read_files(
-    folder: str, names: Sequence[str], parse: Callable[[bytes, str], T], problems: ProblemList
-) -> tuple[dict[str, T], dict[str, str]]:
+    folder: str, names: Sequence[str], parse: Callable[[bytes, str], Parsed], problems: ProblemList
+) -> tuple[dict[str, Parsed], dict[str, str]]:
     """The parsed files by stem and their digests by name; what is wrong with one is noted."""
 
-    def one(name: str) -> tuple[T | InputError, str]:
+    def one(name: str) -> tuple[Parsed | InputError, str]:
         uri = storage.join(folder, name)
         try:
             data = storage.read(uri)
@@ -70,7 +70,7 @@ def read_files(
         except InputError as error:
             return error, ""
 
-    parsed: dict[str, T] = {}
+    parsed: dict[str, Parsed] = {}
     digests = {}
     for name, (value, digest) in zip(names, storage.in_parallel(one, names), strict=True):
         if isinstance(value, InputError):

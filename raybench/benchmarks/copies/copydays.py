@@ -50,14 +50,14 @@ COPYDAYS_STEMS = {
 
 
 @dataclass(frozen=True)
-class Options(CopyOptions):
+class CopydaysOptions(CopyOptions):
     """Those of copy detection, and of Copydays: its distractors."""
 
     distractors: str | None = option(None, "folder of distractor images", "input", is_uri=True)
     k: int = option(100, "neighbours per query", "protocol")
 
 
-def prepare(job: Job[Options]) -> Plan:
+def prepare(job: Job[CopydaysOptions]) -> CopydaysPlan:
     """Find and check everything that the job rests on; raises all problems together."""
     image_sets.check_ways_in(job, ("descriptor", "features"))
     options, problems = job.options, ProblemList()
@@ -79,10 +79,10 @@ def prepare(job: Job[Options]) -> Plan:
     if job.limit is not None:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} originals with their copies, and as many others, were used.")
-    return Plan(job, inputs, sets, descriptor, codecs, tuple(notes))
+    return CopydaysPlan(job, inputs, sets, descriptor, codecs, tuple(notes))
 
 
-def _find_stored(options: Options, root: str, problems: ProblemList) -> Mapping[str, ImageSet | None]:
+def _find_stored(options: CopydaysOptions, root: str, problems: ProblemList) -> Mapping[str, ImageSet | None]:
     found = {}
     for role, stems in COPYDAYS_STEMS.items():
         uris = find_vectors(root, stems, problems, role == BLOCKS_ROLE)
@@ -106,7 +106,7 @@ def _numbered_names(data: str | None, uris: list[str], problems: ProblemList) ->
     return strings([name for block in BLOCKS for name in listed if name.rpartition("/")[0] == block])
 
 
-def _find_pictures(job: Job[Options], problems: ProblemList) -> Mapping[str, ImageSet | None]:
+def _find_pictures(job: Job[CopydaysOptions], problems: ProblemList) -> Mapping[str, ImageSet | None]:
     options = job.options
     if options.data is None:
         problems.add("copydays: no --data; give the Copydays root (original/, strong/, jpegqual/, crops/)")
@@ -160,10 +160,10 @@ def _layout_notes(sets: CopydaysSets) -> Iterable[str]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CopydaysPlan:
     """A job whose images or vectors were found and make up blocks."""
 
-    job: Job[Options]
+    job: Job[CopydaysOptions]
     inputs: dict[str, str]
     sets: CopydaysSets
     descriptor: ImageSpec | None
@@ -238,7 +238,7 @@ BENCHMARK = Benchmark(
     name="copydays",
     summary="Copydays with distractors: mAP of strong copies, pooled uAP, mAP of every block",
     needs="--data (Copydays root), --distractors and --descriptor, or --features (vectors)",
-    options=Options,
+    options=CopydaysOptions,
     prepare=prepare,
     fractions=COPYDAYS_FRACTIONS,
     can_skip=True,

@@ -55,7 +55,7 @@ FROM_FILE = Variant("None", NO_NORM, "predictions")
 
 
 @dataclass(frozen=True)
-class Options(CopyOptions):
+class DiscOptions(CopyOptions):
     """Those of copy detection, and of DISC2021: its sets, candidates, and finished predictions."""
 
     queries: str | None = option(
@@ -85,13 +85,13 @@ class Options(CopyOptions):
     max_predictions: int = option(disc.MOST_PREDICTIONS, "lines that a predictions file may have", "protocol")
 
 
-def prepare(job: Job[Options]) -> Plan | ScoredPlan:
+def prepare(job: Job[DiscOptions]) -> DiscPlan | PredictionsPlan:
     """Read and check every file that the job rests on; raises all problems together."""
     image_sets.check_ways_in(job, ("descriptor", "features", "results"))
     return _prepare_predictions(job, job.options.results) if job.options.results else _prepare_sets(job)
 
 
-def _prepare_predictions(job: Job[Options], results: str) -> ScoredPlan:
+def _prepare_predictions(job: Job[DiscOptions], results: str) -> PredictionsPlan:
     options, problems = job.options, ProblemList()
     inside = storage.join(results, "predictions.csv")  # a folder is meant by its file, such as a run's own results/
     uri = inside if not results.endswith(".csv") and storage.exists(inside) else results
@@ -107,10 +107,10 @@ def _prepare_predictions(job: Job[Options], results: str) -> ScoredPlan:
     pairs = TruePairs.of(matched.true_query, matched.true_reference)
     file = PredictionsFile(uri, digest_of_bytes(data), len(predictions))
     inputs = {"ground truth": truth.digest, "predictions": file.digest}
-    return ScoredPlan(job, inputs, pairs, matched.queries, matched.references, file)
+    return PredictionsPlan(job, inputs, pairs, matched.queries, matched.references, file)
 
 
-def _prepare_sets(job: Job[Options]) -> Plan:
+def _prepare_sets(job: Job[DiscOptions]) -> DiscPlan:
     options, problems = job.options, ProblemList()
     descriptor = truth = pairs = None
     norms: tuple[ScoreNorm, ...] = ()
@@ -140,11 +140,11 @@ def _prepare_sets(job: Job[Options]) -> Plan:
     if job.limit is not None:
         sets = sets.limited(job.limit, training=max((norm.last + 1 for norm in norms), default=0))
         notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")
-    return Plan(job, inputs, sets, descriptor, codecs, norms, tuple(notes))
+    return DiscPlan(job, inputs, sets, descriptor, codecs, norms, tuple(notes))
 
 
 def _check_norms(
-    options: Options, norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList
+    options: DiscOptions, norms: tuple[ScoreNorm, ...], training: ImageSet | None, problems: ProblemList
 ) -> None:
     if training is not None:
         for line in [norm.problem(len(training)) for norm in norms]:
@@ -164,10 +164,10 @@ class PredictionsFile:
 
 
 @dataclass(frozen=True)
-class ScoredPlan:
+class PredictionsPlan:
     """A job that begins with finished predictions."""
 
-    job: Job[Options]
+    job: Job[DiscOptions]
     inputs: dict[str, str]
     truth: TruePairs
     queries: Names
@@ -198,10 +198,10 @@ class ScoredPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DiscPlan:
     """A job that begins with images or vectors, which were found and agree with each other."""
 
-    job: Job[Options]
+    job: Job[DiscOptions]
     inputs: dict[str, str]
     sets: DiscSets
     descriptor: ImageSpec | None
@@ -324,7 +324,7 @@ BENCHMARK = Benchmark(
     name="disc2021",
     summary="DISC2021 copy detection: pooled µAP over codecs and score normalisations",
     needs="--data (DISC root) and --descriptor, or --features (vectors), or --results predictions.csv",
-    options=Options,
+    options=DiscOptions,
     prepare=prepare,
     fractions=DISC_FRACTIONS,
     can_skip=True,

@@ -179,7 +179,7 @@ def _with_truth(task: MatchingTask, matches: Matches) -> list[tuple[Arrays, NDAr
     return [(arrays, as_indices(given, len(arrays["index"]))) for arrays, given in zip(found, task.truth, strict=True)]
 
 
-PAIR_FIGURES = tuple(Figure(field.name) for field in dataclasses.fields(MatchFigures))
+MATCH_FIGURES = tuple(Figure(field.name) for field in dataclasses.fields(MatchFigures))
 FIGURES = (  # their means over the pairs of a task, in the same order
     Figure(
         "map",
@@ -195,8 +195,8 @@ FIGURES = (  # their means over the pairs of a task, in the same order
     Figure("success_rate", "nearest neighbours that are right"),
 )
 COLUMNS = ("task", "pairs", *columns_of(FIGURES))
-PAIR_COLUMNS = ("task", "pair", *columns_of(PAIR_FIGURES))
-FRACTIONS = fractions_of((*FIGURES, *PAIR_FIGURES))
+PAIR_COLUMNS = ("task", "pair", *columns_of(MATCH_FIGURES))
+FRACTIONS = fractions_of((*FIGURES, *MATCH_FIGURES))
 NOTES = (note_of(FIGURES[:3]), note_of(FIGURES[3:]))
 
 

@@ -215,7 +215,7 @@ class HBenchRetrieval:
         return Outcome(table, (*further, _view_table(self.tasks, scored)))
 
     def _notes(self) -> tuple[str, ...]:
-        notes = [NOTE]
+        notes = [*NOTES]
         if self.job.options.compat == "hbench":
             notes.append("COMPAT hbench: n queries are averaged over n + 1, as the published tool does.")
         if not isinstance(self.origin, SearchedPools):
@@ -283,7 +283,7 @@ FIGURES = (
 COLUMNS = ("task", "queries", *columns_of(FIGURES))
 SEED_COLUMNS = ("group", "tasks", "queries", *columns_of(FIGURES))
 FRACTIONS = fractions_of(FIGURES)
-NOTE = note_of(FIGURES)
+NOTES = (note_of(FIGURES),)
 
 
 def mean_figures(scores: Arrays, compat: str | None) -> tuple[float, float]:
