@@ -43,7 +43,7 @@ from raybench.search.neighbours import PoolQueries, search_pools
 from raybench.sources.patches import Source, items_of
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
-KINDS = ("image", "patch")  # what a query may look for; the scores of each are under its name
+QUERY_KINDS = ("image", "patch")  # what a query may look for; the scores of each are under its name
 SEED_GROUP = re.compile(r"(.+_\d+s)_\d+")  # <train|test>_<easy|hard>_<n>s_<seed>
 
 
@@ -255,7 +255,7 @@ def query_curve_file(task: PoolTask, scores: Arrays) -> bytes:
     queries, length = scores["image"].shape
     rank = np.tile(np.arange(length + 1), queries)
     columns: dict[str, NDArray[np.generic]] = {"query": np.repeat(task.signatures, length + 1), "rank": rank}
-    for kind in KINDS:
+    for kind in QUERY_KINDS:
         found = np.pad(np.cumsum(scores[kind], axis=1, dtype=np.int64), ((0, 0), (1, 0)))
         columns[f"{kind}_recall"] = (found / np.maximum(found[:, -1:], 1)).ravel()
         columns[f"{kind}_precision"] = np.where(rank > 0, found.ravel() / np.maximum(rank, 1), 1.0)
@@ -268,7 +268,7 @@ def query_file(name: str, tasks: Sequence[PoolTask], scores: Mapped) -> bytes:
     columns: dict[str, NDArray[np.generic]] = {
         "task": np.repeat([task.name for task in tasks], [len(arrays["image_ap"]) for arrays in every]),
         "query": np.concatenate([task.signatures for task in tasks]),
-        **{f"{kind}_ap": np.concatenate([arrays[f"{kind}_ap"] for arrays in every]) for kind in KINDS},
+        **{f"{kind}_ap": np.concatenate([arrays[f"{kind}_ap"] for arrays in every]) for kind in QUERY_KINDS},
     }
     return write_parquet(columns)
 
@@ -289,7 +289,7 @@ NOTES = (note_of(FIGURES),)
 def mean_figures(scores: Arrays, compat: str | None) -> tuple[float, float]:
     """The mean AP over the queries of a task, of images and of patches; `hbench` counts one query too many."""
     extra = int(compat == "hbench")
-    image, patch = (float(scores[f"{kind}_ap"].sum() / (len(scores[f"{kind}_ap"]) + extra)) for kind in KINDS)
+    image, patch = (float(scores[f"{kind}_ap"].sum() / (len(scores[f"{kind}_ap"]) + extra)) for kind in QUERY_KINDS)
     return image, patch
 
 
@@ -320,7 +320,7 @@ def _view_table(tasks: Sequence[PoolTask], scored: Sequence[Arrays]) -> Table:
     """Means over all queries of all tasks."""
     content = [task.content for task in tasks]
     labels = [label for own in content for label in query_labels(own.pool, image_of(own.queries))]
-    figures = np.concatenate([np.stack([arrays[f"{kind}_ap"] for kind in KINDS], axis=1) for arrays in scored])
+    figures = np.concatenate([np.stack([arrays[f"{kind}_ap"] for kind in QUERY_KINDS], axis=1) for arrays in scored])
     return mean_view_table("queries", FIGURES, labels, figures)
 
 
