@@ -174,13 +174,24 @@ def test_a_proposer_that_is_wrong_by_all_that_its_bound_allows_changes_nothing(d
         np.linalg.norm(queries, axis=1), float(np.linalg.norm(references, axis=1).max())
     )
 
-    class Shaky:
-        def near(self, queries, references, k, distance):
-            values = distances + rng.uniform(-0.99, 0.99, distances.shape) * errors[:, None]
-            rows = np.argsort(values, axis=1)[:, : k + 3]
-            yield in_question(np.take_along_axis(values, rows, axis=1), rows, k, 2 * errors, is_all=False)
+    class Shaky(ByFaiss):
+        def lists(self, queries, references, count, distance):
+            shift = rng.choice([-0.99, 0.99], distances.shape) * errors[:, None]
+            rows = np.argsort(distances + shift, axis=1)[:, :count]
+            return np.take_along_axis(distances + shift, rows, axis=1), rows
 
-    assert_exact(queries, references, 10, distance, Shaky(), rng.permutation(200))
+    assert_exact(queries, references, 10, distance, Shaky(gpu=False, more=3), rng.permutation(200))
+
+
+@pytest.mark.parametrize("k", [1, FEW, 10])
+@pytest.mark.parametrize("name", ["numpy", "numpy by tiles", "FAISS", "torch", "torch by tiles"])
+@pytest.mark.parametrize("distance", PRODUCT_DISTANCES)
+def test_of_rows_well_apart_little_is_proposed_and_nothing_left_unsettled(distance, name, k):
+    rng = np.random.default_rng(7)
+    queries, references = (rng.standard_normal((n, 16)).astype(np.float32) for n in (20, 3_000))
+    proposed = list(PROPOSERS[name].near(queries, references, k, distance))
+    assert sum(len(left) for _, left in proposed) == 0
+    assert 20 * k <= sum(len(pairs[0]) for pairs, _ in proposed) <= 20 * k * 1.2
 
 
 def listed(values, rows, k, width, is_all=False):
