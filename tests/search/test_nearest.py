@@ -95,7 +95,9 @@ def test_every_proposer_leads_to_the_neighbours_of_exact_arithmetic(distance, na
 @given(st.data())
 def test_every_distance_and_tile_leads_to_the_neighbours_of_exact_arithmetic(distance, cells, data):
     kinds = ROUND if distance == "masked_L1" else ROUND | ROUND_DOUBLES
-    assert_exact(*data.draw(cases(kinds, distance, even=True)), distance, ByNumpy(cells))
+    queries, references, k = data.draw(cases(kinds, distance, even=True))
+    places = np.array(data.draw(st.permutations(range(len(references)))))
+    assert_exact(queries, references, k, distance, ByNumpy(cells), places)
 
 
 @pytest.mark.parametrize("name", PROPOSERS)
