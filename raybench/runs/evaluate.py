@@ -25,7 +25,7 @@ from raybench.runs.report.references import published
 from raybench.table import Table
 
 # Arguments that change time and place, never a result: a run may be resumed with others.
-EXECUTION = ("out", "store", "gpus", "verify_inputs")
+TIME_AND_PLACE = ("out", "store", "gpus", "verify_inputs")
 
 
 @dataclass(frozen=True)
@@ -204,12 +204,12 @@ def _arguments(job: Job[Any]) -> dict[str, Any]:
     return {
         key: value
         for key, value in given.items()
-        if value not in (None, {}, [], "") and key not in (*EXECUTION, "benchmark")
+        if value not in (None, {}, [], "") and key not in (*TIME_AND_PLACE, "benchmark")
     }
 
 
 def _execution(job: Job[Any], settings: Settings) -> dict[str, Any]:
-    return {**{key: getattr(job, key) for key in EXECUTION}, **dataclasses.asdict(settings)}
+    return {**{key: getattr(job, key) for key in TIME_AND_PLACE}, **dataclasses.asdict(settings)}
 
 
 def _gpu_here(device: str) -> int:
