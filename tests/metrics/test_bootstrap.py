@@ -75,6 +75,18 @@ def test_an_interval_holds_the_figure_and_narrows_with_more_queries():
     assert widths[1] < widths[0] / 5
 
 
+def test_a_precision_that_is_met_exactly_counts_in_a_draw():
+    """One query with a wrong prediction first: after the k-th right one the precision is k / (k + 1)."""
+    references = np.arange(11)
+    truth = TruePairs.of(np.zeros(10, np.int64), np.delete(references, 0))
+    predictions = Predictions(np.zeros(11, np.int64), references, np.r_[20.0, np.arange(10.0, 0.0, -1)])
+    draws = pooled_draws(truth, predictions, 1, resamples=1, seed=0)
+    assert draws.recall[0, 0] == 1.0 and draws.threshold[0, 0] == 1.0
+    fewer = Predictions(np.zeros(10, np.int64), references[:10], predictions.score[:10])
+    nine = TruePairs.of(np.zeros(9, np.int64), np.arange(1, 10))
+    assert pooled_draws(nine, fewer, 1, resamples=1, seed=0).recall[0, 0] == 1.0  # 9 / 10, neither more nor less
+
+
 @pytest.mark.parametrize(("draws", "low", "high"), [(1000, 25, 974), (40, 1, 38), (39, 0, 38), (100, 2, 97)])
 def test_as_many_draws_lie_beyond_one_end_as_beyond_the_other(draws, low, high):
     assert interval(np.arange(float(draws))[::-1], 0.95) == Interval(float(low), float(high))

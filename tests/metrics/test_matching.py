@@ -66,6 +66,10 @@ def test_found_ap_of_a_row_is_trec_ap():
     assert found_ap(flags) == pytest.approx([trec_ap(row) for row in flags])
 
 
+def test_found_ap_of_a_row_with_one_relevant_item_is_its_precision():
+    assert found_ap(np.array([[False, True, False], [True, False, False]])).tolist() == [0.5, 1.0]
+
+
 def test_the_query_is_swapped_not_moved_into_the_first_place():
     assert query_first(np.array([[7, 8, 9, 5]]), np.array([9])).tolist() == [[9, 8, 7, 5]]
     assert query_first(np.array([[9, 8, 7]]), np.array([9])).tolist() == [[9, 8, 7]]

@@ -109,6 +109,8 @@ def test_a_true_pair_predicted_twice_is_an_error():
 def test_a_true_pair_listed_twice_is_an_error():
     with pytest.raises(ValueError, match="twice"):
         truth_of((0, 5), (0, 5))
+    with pytest.raises(ValueError, match="twice"):
+        truth_of((0, 5), (1, 6), (2, 7), (2, 7))
 
 
 def test_a_score_that_is_no_number_is_an_error():

@@ -168,6 +168,11 @@ def test_a_thinned_curve_is_spread_evenly_by_rank():
     assert steps.max() - steps.min() <= 1
 
 
+def test_a_curve_has_no_more_than_5000_steps_unless_more_are_asked_for():
+    ranked = np.random.default_rng(0).random(20_000) < 0.5
+    assert len(curve(ranked).rank) == 5_001
+
+
 def test_the_curve_of_nothing_is_the_point_before_the_first_item():
     points = curve(flags(""))
     assert (points.rank.tolist(), points.recall.tolist(), points.precision.tolist()) == ([0], [0.0], [1.0])
