@@ -32,7 +32,7 @@ class PerItem(Mapped):
 class Each:
     """The stage `function(item, *inputs)`. Of an input that is PerItem, each call gets its own item's arrays."""
 
-    function: Callable[..., Arrays]
+    function: Callable[..., Any]  # arrays; of `Write` the bytes of a file
     items: Sequence[Any]
     inputs: tuple[Any, ...]
     version: int
@@ -57,21 +57,22 @@ class Each:
         return shard.start
 
     def compute(self, payload: int) -> Arrays:
-        inputs = (value.read(payload) if isinstance(value, PerItem) else value for value in self.inputs)
-        return self.function(self.items[payload], *inputs)
+        arrays: Arrays = self._called(payload)
+        return arrays
 
     def keys(self, shard: Shard) -> str:
         return name_of(self.items[shard.start])
 
+    def _called(self, index: int) -> Any:
+        inputs = (value.read(index) if isinstance(value, PerItem) else value for value in self.inputs)
+        return self.function(self.items[index], *inputs)
 
-@dataclass(frozen=True)
+
 class Write(Each):
     """The stage whose function gives the bytes of one output file per item."""
 
-    function: Callable[..., Any]
-
     def compute(self, payload: int) -> Arrays:
-        return {FILE_BYTES: np.frombuffer(super().compute(payload), np.uint8)}  # type: ignore[call-overload]
+        return {FILE_BYTES: np.frombuffer(self._called(payload), np.uint8)}
 
 
 def name_of(item: Any) -> str:

@@ -36,12 +36,11 @@ def make_job(benchmark: Benchmark, given: Mapping[str, Any]) -> tuple[Job[Any], 
         if key not in known:
             raise ConfigError(f"{benchmark.name}: unknown option {key}{suggestion(key, known)}")
     values = {key: _value(known[key], value) for key, value in given.items() if value is not None}
-    settings = Settings(**_part(values, Settings))
-    ray = settings.ray or ("auto" if os.environ.get("RAY_ADDRESS") else "local")
+    values["ray"] = values.get("ray") or ("auto" if os.environ.get("RAY_ADDRESS") else "local")
     own_store = storage.join(values["out"], "stages") if values.get("out") else ""
     values["store"] = values.get("store") or own_store
     job = Job(benchmark.name, benchmark.options(**_part(values, benchmark.options)), **_part(values, Job))
-    settings = Settings(**{**_part(values, Settings), "ray": ray})
+    settings = Settings(**_part(values, Settings))
     _check(benchmark, job, settings, own_store)
     return job, settings
 
