@@ -37,6 +37,35 @@ class Said:
         return [line.removeprefix("error: ") for line in self.err.splitlines() if line.startswith("error: ")]
 
 
+def only_line(said: Said, *words: object) -> None:
+    """The user's input is wrong, which is said in one line that has these words."""
+    assert said.code == 2
+    assert len(said.errors) == 1, said.err
+    for word in words:
+        assert str(word) in said.errors[0]
+
+
+def spoil(file: Path, change) -> None:
+    """Put another text into a file, made from the one that is there."""
+    file.write_text(change(file.read_text()))
+
+
+def outputs_of_every_plan(run, folder: Path) -> set[tuple[bytes, ...]]:
+    """Tables and results of one job by three shard sizes in this process and one on Ray; one member if all are equal.
+
+    `run(out, *arguments)` runs the job into a folder.
+    """
+    plans = [("inline", "7"), ("inline", "100"), ("inline", "default"), ("ray", "7")]
+    seen = set()
+    for executor, size in plans:
+        out = folder / executor / size
+        where = ("--ray", "off") if executor == "inline" else ("--device", "cpu", "--cpus", "2")
+        run(out, *(() if size == "default" else ("--shard-size", size)), *where)
+        files = sorted([*out.glob("*.csv"), *out.glob("tables/*"), *out.glob("results/*/*/*")])
+        seen.add(tuple(file.read_bytes() for file in files))
+    return seen
+
+
 @pytest.fixture
 def raybench(capsys):
     """The command line, in this process; joins the session's Ray if that is up and `--ray off` is not given."""

@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from conftest import only_line, spoil
 from PIL import Image
 
 
@@ -34,17 +35,6 @@ def run(raybench, data, tmp_path):
         return said
 
     return call
-
-
-def only_line(said, *words):
-    assert said.code == 2
-    assert len(said.errors) == 1, said.err
-    for word in words:
-        assert str(word) in said.errors[0]
-
-
-def spoil(file, change):
-    file.write_text(change(file.read_text()))
 
 
 def test_a_missing_folder(run, tmp_path):

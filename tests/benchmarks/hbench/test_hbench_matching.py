@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, outputs_of_every_plan
 
 CASE = GOLDEN / "hbench_matching"
 DATA = CASE / "data"
@@ -67,13 +67,7 @@ def test_figures_on_ray_are_the_published_ones(raybench, tmp_path, local_ray, en
 
 def test_tables_and_results_are_byte_equal_for_every_shard_size_and_executor(raybench, tmp_path, local_ray):
     given = ("--data", DATA / "hpatches", "--descriptor", "sift", "--k", "3")
-    seen = set()
-    for name, executor in (("inline", INLINE), ("ray", ("--device", "cpu", "--cpus", "2"))):
-        for size in ("7", "100", "default") if name == "inline" else ("7",):
-            out = tmp_path / name / size
-            run(raybench, out, *given, *(() if size == "default" else ("--shard-size", size)), *executor)
-            files = sorted([*out.glob("*.csv"), *out.glob("tables/*"), *out.glob("results/*/*/*")])
-            seen.add(tuple(file.read_bytes() for file in files))
+    seen = outputs_of_every_plan(lambda out, *more: run(raybench, out, *given, *more), tmp_path)
     assert len(seen) == 1
     assert len(seen.pop()) == 8
 

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, only_line, spoil
 
 
 @pytest.fixture
@@ -27,17 +27,6 @@ def call(raybench, data, tmp_path):
         return said
 
     return run
-
-
-def only_line(said, *words):
-    assert said.code == 2
-    assert len(said.errors) == 1, said.err
-    for word in words:
-        assert str(word) in said.errors[0]
-
-
-def spoil(file, change):
-    file.write_text(change(file.read_text()))
 
 
 TASKS = ("verification", "matching", "retrieval")

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, only_line
 from PIL import Image
 
 from raybench.benchmarks.tss import inputs
@@ -30,12 +30,6 @@ def run(raybench, trees, tmp_path):
         return raybench(command, "tss", *given, *entry, *more)
 
     return call
-
-
-def only_line(said, *words):
-    assert said.code == 2, said.err
-    (line,) = said.errors
-    assert all(str(word) in line for word in words), line
 
 
 def spoil_flow(file, change):
