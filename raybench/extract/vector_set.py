@@ -7,6 +7,7 @@ set is read from disk, some of its rows become a set of their own, and sets are 
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from raybench.sources.named_vectors import NamedVectors, VectorRows
 
 SHARD_BYTES = 2**24  # of vectors that are read from disk
 ROWS_PER_SHARD = 4_096  # of those that are taken out of another set
+PIECE_ROWS = 4_096  # that a search gets at once, at least
 MOST_OPEN = 32  # mapped files that a process keeps: they cost address space and page cache only
 
 Piece = tuple[NDArray[np.int64], NDArray[np.float32]]  # index and vectors of some rows
@@ -183,15 +185,44 @@ class SetRows:
         They are views where they lie in one shard and all are wanted.
         """
         pieces = [piece for piece in self._pieces(start, stop, only) if len(piece[0])]
-        dimensions = sorted({vectors.shape[1] for _, vectors in pieces})
+        dimensions = {vectors.shape[1] for _, vectors in pieces}
         if len(dimensions) > 1:
-            raise DataError(f"{self.role}: vectors of dimension {' and '.join(map(str, dimensions))}; expected one")
+            raise self._of_dimensions(dimensions)
         if len(pieces) == 1:
             return pieces[0]
         if not pieces:
             return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
         index, vectors = zip(*pieces, strict=True)
         return np.concatenate(index), np.concatenate(vectors)
+
+    def pieces(self, start: int, stop: int) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float32]]]:
+        """Index and vectors of the same rows in pieces, views where shards are large; small ones are joined."""
+        index: list[NDArray[np.int64]] = []
+        vectors: list[NDArray[np.float32]] = []
+        for low, high in self._runs(start, stop):
+            found = self.read(low, high)
+            if len(found[0]):
+                index.append(found[0])
+                vectors.append(found[1])
+        dimensions = {one.shape[1] for one in vectors}
+        if len(dimensions) > 1:
+            raise self._of_dimensions(dimensions)
+        return index, vectors
+
+    def _runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Ranges of rows that lie in one shard, or in several small ones."""
+        edges, before = [start], 0
+        for one in self.sets:
+            for shard in one.mapped.shards:
+                end = min(before + shard.stop, stop)
+                if end - edges[-1] >= PIECE_ROWS or end == stop > edges[-1]:
+                    edges.append(end)
+            before += _planned(one)
+        return itertools.pairwise(edges)
+
+    def _of_dimensions(self, dimensions: set[int]) -> DataError:
+        found = " and ".join(map(str, sorted(dimensions)))
+        return DataError(f"{self.role}: vectors of dimension {found}; expected one")
 
     def _pieces(self, start: int, stop: int, only: NDArray[np.int64] | None) -> Iterator[Piece]:
         before = images_before = 0  # rows and images of the sets before this one

@@ -183,14 +183,14 @@ def _in_question(padded: NDArray[np.float32], width: NDArray[np.float64], k: int
     count = groups.shape[2]
     least = groups.min(axis=1)
     with np.errstate(invalid="ignore", over="ignore"):
-        bound = _bound_of_kth(least if count >= COLUMNS_PER_NEIGHBOUR * k else padded, k)
+        bound = bound_of_kth(least if count >= COLUMNS_PER_NEIGHBOUR * k else padded, k)
         limit = (bound + width).astype(np.float32)
     query, group = positions(~(least > limit[:, None]))
     member, turn = positions(~(groups[query, :, group] > limit[query, None]))
     return query[member], turn * count + group[member]
 
 
-def _bound_of_kth(values: NDArray[np.float32], k: int) -> NDArray[np.float32]:
+def bound_of_kth(values: NDArray[np.float32], k: int) -> NDArray[np.float32]:
     """A value for each row that at least k of its columns do not exceed.
 
     Columns are folded to minima of disjoint groups, which is much faster than selecting among all of them.

@@ -6,6 +6,7 @@ fall as things get closer: `L2` is rooted, `squared_L2` is not, `ip` is minus th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,17 +63,26 @@ def row_sums(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
 
 def measured(queries: NDArray[Any], references: NDArray[Any], pairs: RowPairs, distance: str) -> NDArray[np.float64]:
     """The deciding distances of pairs of rows."""
-    distances = np.empty(len(pairs[0]), np.float64)
-    step = min(max(VALUES_AT_ONCE // max(queries.shape[1], 1), 1), max(len(distances), 1))
+    found: NDArray[np.float64] = measured_by(queries, references, pairs, [distance])[0]
+    return found
+
+
+def measured_by(
+    queries: NDArray[Any], references: NDArray[Any], pairs: RowPairs, distances: Sequence[str]
+) -> NDArray[np.float64]:
+    """The same by several distances, (distances, pairs), for which rows are gathered once."""
+    found = np.empty((len(distances), len(pairs[0])), np.float64)
+    step = min(max(VALUES_AT_ONCE // max(queries.shape[1], 1), 1), max(len(pairs[0]), 1))
     # Fresh memory for every block would cost a fifth of the time.
     left, right = (np.empty((step, rows.shape[1]), rows.dtype) for rows in (queries, references))
-    for start in range(0, len(distances), step):
+    for start in range(0, len(pairs[0]), step):
         query, reference = (column[start : start + step] for column in pairs)
         own, other = left[: len(query)], right[: len(query)]
         np.take(queries, query, axis=0, out=own, mode="clip")  # "raise" would copy twice
         np.take(references, reference, axis=0, out=other, mode="clip")
-        distances[start : start + step] = row_distances(own, other, distance)
-    return distances
+        for by_distance, distance in zip(found, distances, strict=True):
+            by_distance[start : start + step] = row_distances(own, other, distance)
+    return found
 
 
 def as_compared(a: NDArray[Any], b: NDArray[Any], distance: str) -> tuple[NDArray[Any], NDArray[Any], str]:

@@ -1,7 +1,7 @@
-"""Sets searched exactly: tiles of queries x slices of references -> the nearest of each query, merged by a fold.
+"""Sets searched exactly: all queries x a run of references -> the nearest of each query, merged by ranges of queries.
 
-FAISS proposes, on CPU or GPU; `search.nearest` decides, so neither tiles nor devices show in what comes out. No
-process holds a set as a whole: slices are mapped or copied one at a time.
+`search.running` proposes and decides, on CPU or GPU; neither the cut nor devices show in what comes out. References are
+mapped, never held as a whole, and one search serves several distances.
 """
 
 from __future__ import annotations
@@ -21,65 +21,82 @@ from raybench.engine.stages import Mapped
 from raybench.errors import DataError
 from raybench.extract.vector_set import Piece, SetRows, VectorSet
 from raybench.formats.shardfile import Arrays
-from raybench.metrics.partials import TopK
-from raybench.search.by_faiss import MOST_ON_GPU, ByFaiss, listed_for
+from raybench.metrics.partials import NO_REFERENCE, TopK
+from raybench.search.by_faiss import ByFaiss
+from raybench.search.choice import chosen_scores
 from raybench.search.distances import SET_DISTANCES
-from raybench.search.nearest import nearest
+from raybench.search.proposers import Proposer
+from raybench.search.running import References, nearest_along
 from raybench.search.tiles import Tiles
 
 GLOBAL_FACTOR = 4  # neighbours of a query looked at where the best pairs over all queries are wanted
+MERGED_AT_ONCE = 1 << 22  # neighbours: 64 MB with their distances, and as much to order them
 
 
 @dataclass(frozen=True)
-class SearchTiles:
-    """The stage over tiles: the k nearest references, within the slice, of each query of the tile."""
+class SearchRuns:
+    """The stage over runs of references: the k nearest, within the run, of each query of the tile, by each distance."""
 
     queries: SetRows
     references: SetRows
     k: int
-    distance: str
+    distances: tuple[str, ...]
     tiles: Tiles
     on_device: bool  # no part of the digest: the bytes are the same
 
     name = "search"
-    version = 1
+    version = 2
 
     @property
     def digest(self) -> str:
         cut = (self.tiles.queries_per_tile, self.tiles.references_per_slice)
         return digest_of(
-            self.name, self.version, self.queries.digest, self.references.digest, self.k, self.distance, cut
+            self.name, self.version, self.queries.digest, self.references.digest, self.k, self.distances, cut
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_faiss"}
+
     @cached_property
-    def _proposer(self) -> ByFaiss:
+    def _faiss(self) -> Proposer:
         return ByFaiss(gpu=self.on_device)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_proposer"}
-
-    def load(self, shard: Shard) -> tuple[Piece, Piece]:
+    def load(self, shard: Shard) -> tuple[Piece, References]:
         queries, references = self.tiles.at(shard.index)
-        return self.queries.read(queries.start, queries.stop), self.references.read(references.start, references.stop)
+        pieces = self.references.pieces(references.start, references.stop)
+        return self.queries.read(queries.start, queries.stop), References(*pieces)
 
-    def compute(self, payload: tuple[Piece, Piece]) -> Arrays:
-        (query, queries), (place, references) = payload
-        if not len(query) or not len(place):
-            nothing = np.zeros((0, self.k))
-            return TopK(np.zeros(0, np.int64), nothing, nothing.astype(np.int64)).to_arrays()
+    def compute(self, payload: tuple[Piece, References]) -> Arrays:
+        (query, queries), references = payload
+        arrays: Arrays = {"query": query}
+        if not len(query) or not len(references):
+            unknown = np.full((len(query), self.k), np.inf), np.full((len(query), self.k), NO_REFERENCE)
+            return arrays | {
+                name: array for one in self.distances for name, array in zip(_names(one), unknown, strict=True)
+            }
         self._check_dimension(queries, references)
-        found = nearest(queries, references, self.k, self.distance, self._proposer, place)
-        return TopK.of(query, found.distance, found.place, self.k).to_arrays()
+        scores = chosen_scores(len(queries), len(references), queries.shape[1], self.on_device)
+        found = nearest_along(queries, references, self.k, self.distances, scores, lambda: self._faiss)
+        for distance, one in zip(self.distances, found, strict=True):
+            top = TopK.of(np.arange(len(query)), one.distance, one.place, self.k)
+            arrays |= dict(zip(_names(distance), (top.distance, top.reference), strict=True))
+        return arrays
 
     def keys(self, shard: Shard) -> str:
         return self.tiles.words(shard.index, self.queries.role, self.references.role)
 
-    def _check_dimension(self, queries: NDArray[np.float32], references: NDArray[np.float32]) -> None:
-        if queries.shape[1] != references.shape[1]:
+    def _check_dimension(self, queries: NDArray[np.float32], references: References) -> None:
+        dimension = references.pieces[0].shape[1]
+        if queries.shape[1] != dimension:
             raise DataError(
-                f"{self.queries.role} have dimension {queries.shape[1]}, {self.references.role} {references.shape[1]}; "
+                f"{self.queries.role} have dimension {queries.shape[1]}, {self.references.role} {dimension}; "
                 "both must come from one descriptor"
             )
+
+
+def _names(distance: str) -> tuple[str, str]:
+    """The arrays of a shard that hold distances and references."""
+    return f"{distance}.distance", f"{distance}.reference"
 
 
 @dataclass(frozen=True)
@@ -114,19 +131,88 @@ def search_sets(
     Several sets count as one, one behind the other. `shard_size`: references per shard. With `global_candidates` more
     neighbours are kept, which `candidates.global_pairs` needs.
     """
-    if distance not in SET_DISTANCES:
-        raise ValueError(f"distance {distance!r}; there are {', '.join(SET_DISTANCES)}")
+    found = search_sets_by(
+        (distance,),
+        run,
+        queries,
+        references,
+        k,
+        device=device,
+        shard_size=shard_size,
+        global_candidates=global_candidates,
+    )
+    return found[distance]
+
+
+def search_sets_by(
+    distances: tuple[str, ...],
+    run: Run,
+    queries: VectorSet | Sequence[VectorSet],
+    references: VectorSet | Sequence[VectorSet],
+    k: int,
+    *,
+    device: str,
+    shard_size: int | None,
+    global_candidates: bool,
+) -> dict[str, FoundNeighbours]:
+    """The same by several distances in one search, which costs as much as one where all references have one length."""
+    for distance in distances:
+        if distance not in SET_DISTANCES:
+            raise ValueError(f"distance {distance!r}; there are {', '.join(SET_DISTANCES)}")
     asked, among = SetRows.of(queries), SetRows.of(references)
     for rows in (asked, among):
         if not len(rows):
             raise DataError(f"{rows.role}: no vectors; a search needs at least one")
     # With one place to spare a list that holds all references ends open, by which global_pairs knows it is whole.
     width = min(GLOBAL_FACTOR * k, len(among) + 1) if global_candidates else min(k, len(among))
-    on_device = device == "gpu"
-    if on_device and listed_for(width) > MOST_ON_GPU:
-        run.say(f"search of {width:,} neighbours: FAISS finds at most {MOST_ON_GPU:,} on a GPU, so it runs on CPUs")
-        on_device = False
-    tiles = Tiles.over(len(asked), len(among), shard_size)
-    stage = SearchTiles(asked, among, width, distance, tiles, on_device)
-    merged = run.fold(run.map(stage, len(tiles), 1), TopK)
-    return FoundNeighbours(asked, among, distance, k, merged, on_device, shard_size)
+    tiles = Tiles.of_runs(len(asked), len(among), width, shard_size)
+    stage = SearchRuns(asked, among, width, distances, tiles, on_device=device == "gpu")
+    runs = run.map(stage, len(tiles), 1)
+    merged = run.each(_merged_rows, _row_ranges(tiles, width), runs, tiles.slices, distances, version=1).whole
+    nearest = {distance: run.each(_of_all_queries, [distance], merged, version=1).whole for distance in distances}
+    return {
+        distance: FoundNeighbours(asked, among, distance, k, found, stage.on_device, shard_size)
+        for distance, found in nearest.items()
+    }
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Some rows of the shards of one tile of queries."""
+
+    tile: int
+    rows: range
+
+    @property
+    def name(self) -> str:
+        return f"queries {self.rows.start:,}..{self.rows.stop - 1:,} of tile {self.tile}"
+
+
+def _row_ranges(tiles: Tiles, k: int) -> list[RowRange]:
+    """Rows that are merged together: as many as fit, by the data alone."""
+    height = max(MERGED_AT_ONCE // (tiles.slices * max(k, 1)), 1)
+    return [
+        RowRange(tile, range(start, min(start + height, len(rows))))
+        for tile, rows in enumerate(tiles.tile_rows())
+        for start in range(0, len(rows), height)
+    ]
+
+
+def _merged_rows(item: RowRange, found: Mapped, runs: int, distances: tuple[str, ...]) -> Arrays:
+    """The nearest of some queries over all runs of references."""
+    rows = slice(item.rows.start, item.rows.stop)
+    parts = [found.read(item.tile * runs + run) for run in range(runs)]
+    arrays: Arrays = {}
+    for distance in distances:
+        far, place = _names(distance)
+        top = TopK.merged([TopK(part["query"][rows], part[far][rows], part[place][rows]) for part in parts])
+        arrays |= {"query": top.query, far: top.distance, place: top.reference}
+    return arrays
+
+
+def _of_all_queries(distance: str, merged: Mapped) -> Arrays:
+    """The nearest of all queries by one distance, as a TopK."""
+    parts = [merged.read(shard.index) for shard in merged.shards]
+    query, far, place = (np.concatenate([part[name] for part in parts]) for name in ("query", *_names(distance)))
+    order = np.argsort(query)
+    return TopK(query[order], far[order], place[order]).to_arrays()

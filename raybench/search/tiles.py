@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 QUERIES_PER_TILE = range(512, 2_048 + 1)  # fewer do not keep a matrix product busy
 REFERENCES_PER_SLICE = 32_768  # 32 MB of 256-d vectors
+QUERIES_PER_RUN = 65_536  # each reference goes to a device once for all of them
+LISTED_AT_ONCE = 1 << 24  # scores on the lists of these queries: 128 MB with their references
+CELLS_PER_RUN = 1 << 31  # some seconds of a core; a smaller shard has more neighbours to publish per pair looked at
+REFERENCES_PER_RUN = 131_072  # 128 MB of 256-d vectors
 LEAST_REFERENCES = 4  # a smaller slice is not worth a shard, not even in a demo
 LEAST_TILES = 8  # so that eight device actors have something to do
 
@@ -30,6 +34,18 @@ class Tiles:
         width = min(REFERENCES_PER_SLICE, max(-(-references // least), LEAST_REFERENCES))
         return cls(queries, references, height, shard_size or even_size(references, width))
 
+    @classmethod
+    def of_runs(cls, queries: int, references: int, k: int, shard_size: int | None) -> Tiles:
+        """The cut of a search with running thresholds: all queries if their lists fit, and long runs of references."""
+        height = even_size(queries, max(min(LISTED_AT_ONCE // room_for(k), QUERIES_PER_RUN), 1))
+        least = -(-LEAST_TILES // -(-queries // height))
+        width = min(max(CELLS_PER_RUN // height, 1), REFERENCES_PER_RUN, max(-(-references // least), LEAST_REFERENCES))
+        return cls(queries, references, height, shard_size or even_size(references, width))
+
+    def tile_rows(self) -> list[range]:
+        """The queries of each tile."""
+        return [self.at(tile * self.slices)[0] for tile in range(-(-self.queries // self.queries_per_tile))]
+
     @property
     def slices(self) -> int:
         return -(-self.references // self.references_per_slice)
@@ -50,6 +66,11 @@ class Tiles:
         """One tile of what is called so, for errors."""
         rows, columns = self.at(index)
         return f"{queries} {rows.start:,}..{rows.stop - 1:,} x {references} {columns.start:,}..{columns.stop - 1:,}"
+
+
+def room_for(k: int) -> int:
+    """Places on each list of a search for k: what is in question, before and after a block of references."""
+    return 4 * k + 64
 
 
 def even_size(count: int, most: int) -> int:

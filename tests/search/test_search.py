@@ -13,7 +13,7 @@ from raybench.errors import DataError
 from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.distances import row_distances
 from raybench.search.set_search import search_sets
-from raybench.search.tiles import Tiles
+from raybench.search.tiles import Tiles, room_for
 
 
 def descriptors(count, dimension=16, seed=0, whole=False):
@@ -172,6 +172,16 @@ def test_inline_and_ray_with_any_devices_give_the_same_bytes(tmp_path, local_ray
 
 
 @pytest.mark.parametrize(("queries", "references"), [(1, 1), (1, 32), (1_000, 300), (10_000, 100_000), (5, 2_000_000)])
+@pytest.mark.parametrize("k", [1, 40, 3_000])
+def test_runs_cover_every_pair_once_and_are_enough_for_eight_actors(queries, references, k):
+    tiles = Tiles.of_runs(queries, references, k, None)
+    assert sum(len(rows) * len(columns) for rows, columns in map(tiles.at, range(len(tiles)))) == queries * references
+    assert len(tiles) >= (8 if references >= 32 else 1)
+    assert max(len(rows) * room_for(k) for rows in tiles.tile_rows()) <= 2**24
+    assert max(len(columns) for _, columns in map(tiles.at, range(len(tiles)))) <= 131_072
+
+
+@pytest.mark.parametrize(("queries", "references"), [(1, 1), (1, 32), (1_000, 300), (10_000, 100_000), (5, 2_000_000)])
 def test_tiles_cover_every_pair_once_and_are_enough_for_eight_actors(queries, references):
     tiles = Tiles.over(queries, references, None)
     assert sum(len(rows) * len(columns) for rows, columns in map(tiles.at, range(len(tiles)))) == queries * references
@@ -180,19 +190,10 @@ def test_tiles_cover_every_pair_once_and_are_enough_for_eight_actors(queries, re
     assert max(len(columns) for _, columns in map(tiles.at, range(len(tiles)))) <= 32_768
 
 
-def test_more_neighbours_than_a_gpu_can_select_are_searched_on_cpus_and_that_is_said(tmp_path):
-    said = []
-
-    class Heard(Observer):
-        def said(self, message):
-            said.append(message)
-
+def test_as_many_neighbours_are_found_as_are_asked_for(tmp_path):
     run = inline_run(tmp_path)
-    run._observer = Heard()
     asked, among = vector_set(run, "queries", descriptors(3)), vector_set(run, "references", descriptors(3_000, seed=1))
     found = search_sets(run, asked, among, 2_000, "squared_L2", device="gpu")
-    assert said == ["search of 2,000 neighbours: FAISS finds at most 2,048 on a GPU, so it runs on CPUs"]
-    assert not found.on_device
     assert triples(run.read(nearest_pairs(run, found), 0)) == brute_force(
         descriptors(3), descriptors(3_000, seed=1), 2_000, "squared_L2"
     )

@@ -44,7 +44,7 @@ from raybench.formats.shardfile import Arrays
 from raybench.metrics.micro_ap import TruePairs
 from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
-from raybench.search.set_search import FoundNeighbours, search_sets
+from raybench.search.set_search import FoundNeighbours, search_sets_by
 from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.table import note_of
 
@@ -290,16 +290,16 @@ def find_candidates(
     k: int,
     shard_size: int | None,
 ) -> Iterator[Candidates]:
-    """One search serves both kinds of candidates, and one by inner product serves every normalisation."""
+    """One search serves both kinds of candidates and every normalisation, whose scores are inner products."""
     how: dict[str, Any] = {"device": "gpu" if run.gpus else "cpu", "shard_size": shard_size}
     queries, references = sets["queries"], sets["references"]
-    nearest = search_sets(run, queries, references, k, "squared_L2", **how, global_candidates=True)
-    yield from _both_kinds(run, codec, NO_NORM, nearest, None)
+    distances = ("squared_L2", "ip") if norms else ("squared_L2",)
+    found = search_sets_by(distances, run, queries, references, k, **how, global_candidates=True)
+    yield from _both_kinds(run, codec, NO_NORM, found["squared_L2"], None)
     if norms:
         biases = query_biases(run, queries, sets["training"], norms, **how)
-        nearest = search_sets(run, queries, references, k, "ip", **how, global_candidates=True)
         for norm, bias in zip(norms, biases, strict=True):
-            yield from _both_kinds(run, codec, str(norm), nearest, bias)
+            yield from _both_kinds(run, codec, str(norm), found["ip"], bias)
 
 
 def _both_kinds(run: Run, codec: str, norm: str, found: FoundNeighbours, bias: PerItem | None) -> Iterator[Candidates]:
