@@ -18,42 +18,11 @@ from raybench.search.distances import RowPairs
 from raybench.search.products import Factors, Margins
 from raybench.search.proposers import Unsettled
 from raybench.search.tiles import even_size
+from raybench.search.value_tiles import GROUP_COLUMNS, ValueTile, positions
 
 TILE_CELLS = 1 << 21  # values at once: 8 MB of float32; image pairs are then two tiles or three
-FEW = 4  # neighbours that are found by as many passes over the values; for more, groups of columns are faster
-GROUP_COLUMNS = 8  # columns that are looked at together: a group whose least value is too large is passed over
-COLUMNS_PER_NEIGHBOUR = 16  # left when the k-th value is bounded; fewer would propose more, more would take longer
 
 Fill = Callable[[NDArray[Any], NDArray[np.float32]], Margins]
-
-
-@dataclass(frozen=True)
-class ValueTile:
-    """Values of consecutive queries against all references, until the next tile; padded by inf to whole groups."""
-
-    queries: slice
-    padded: NDArray[np.float32]
-    references: int
-    margins: Margins
-
-    @property
-    def values(self) -> NDArray[np.float32]:
-        return self.padded[:, : self.references]
-
-    def near(self, k: int) -> Iterator[RowPairs]:
-        """All pairs in question for the k nearest of each query: first those of queries that a few passes settle."""
-        left = np.arange(len(self.padded))
-        if 0 < k <= FEW:
-            columns, values = _lowest(self.padded, k + 1)
-            with np.errstate(invalid="ignore"):  # values that are no numbers have an infinite width: never settled
-                settled = values[:, k] > values[:, k - 1] + self.margins.width
-            rows, left = np.flatnonzero(settled), np.flatnonzero(~settled)
-            yield np.repeat(rows + self.queries.start, k), columns[rows, :k].reshape(-1)
-        if k and len(left):
-            padded = self.padded if len(left) == len(self.padded) else self.padded[left]
-            query, reference = _in_question(padded, self.margins.width[left], k)
-            there = reference < self.references
-            yield left[query[there]] + self.queries.start, reference[there]
 
 
 @dataclass(frozen=True)
@@ -92,12 +61,6 @@ def limits_of(margins: Margins, limits: NDArray[np.float64]) -> NDArray[np.float
     """Values beyond these belong to references beyond these distances."""
     with np.errstate(over="ignore", invalid="ignore"):
         return (margins.at(limits) + margins.below).astype(np.float32)
-
-
-def positions(mask: NDArray[np.bool_]) -> RowPairs:
-    """Rows and columns of what is set, in order."""
-    rows, columns = np.divmod(np.flatnonzero(mask), max(mask.shape[1], 1))
-    return rows, columns
 
 
 def _products(references: NDArray[Any], distance: str) -> Fill:
@@ -154,49 +117,3 @@ def _words(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
     padded = np.zeros((len(rows), -(-rows.shape[1] // 8) * 8), np.uint8)
     padded[:, : rows.shape[1]] = rows
     return padded.view(np.uint64)
-
-
-def _lowest(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Columns and values of the `count` lowest of each row, rising; one pass for each, which is fast in numpy.
-
-    Padding is never among the columns: among several inf the first leads. Values must be contiguous, or argmin copies.
-    """
-    rows = np.arange(len(values))
-    columns = np.empty((count, len(values)), np.int64)
-    lowest = np.empty((count, len(values)), np.float32)
-    for column, low in zip(columns, lowest, strict=True):
-        values.argmin(axis=1, out=column)
-        low[:] = values[rows, column]
-        values[rows, column] = np.inf
-    for column, low in zip(columns[::-1], lowest[::-1], strict=True):  # where all are inf a column may come twice
-        values[rows, column] = low
-    return columns.T, lowest.T
-
-
-def _in_question(padded: NDArray[np.float32], width: NDArray[np.float64], k: int) -> RowPairs:
-    """Queries and references of all pairs that may be among the k nearest, padding perhaps among them.
-
-    At least k references have a value of at most `bound`; one whose value is above `bound + width` is farther than all
-    of these. Comparisons are written so that a value that is not a number counts as in question.
-    """
-    groups = padded.reshape(len(padded), GROUP_COLUMNS, -1)  # group g has columns g, g + their number, …
-    count = groups.shape[2]
-    least = groups.min(axis=1)
-    with np.errstate(invalid="ignore", over="ignore"):
-        bound = bound_of_kth(least if count >= COLUMNS_PER_NEIGHBOUR * k else padded, k)
-        limit = (bound + width).astype(np.float32)
-    query, group = positions(~(least > limit[:, None]))
-    member, turn = positions(~(groups[query, :, group] > limit[query, None]))
-    return query[member], turn * count + group[member]
-
-
-def bound_of_kth(values: NDArray[np.float32], k: int) -> NDArray[np.float32]:
-    """A value for each row that at least k of its columns do not exceed.
-
-    Columns are folded to minima of disjoint groups, which is much faster than selecting among all of them.
-    """
-    while values.shape[1] >= 2 * COLUMNS_PER_NEIGHBOUR * k:
-        half = values.shape[1] // 2
-        values = np.minimum(values[:, :half], values[:, half : 2 * half])
-    kth: NDArray[np.float32] = np.partition(values, k - 1, axis=1)[:, k - 1]
-    return kth

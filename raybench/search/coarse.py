@@ -127,7 +127,7 @@ def multiplies_coarsely() -> bool:
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
-def on_cuda() -> bool:
+def sees_gpu() -> bool:
     """Whether torch sees a GPU in this process; Ray's grant may be a logical one."""
     import torch
 

@@ -22,6 +22,7 @@ from raybench.errors import DataError
 from raybench.extract.patches import Features
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import TopK
+from raybench.search.by_torch import PRODUCTS, multiplier, tiler
 from raybench.search.closer import nearest_and_closer
 from raybench.search.count_closer import gathered
 from raybench.search.nearest import nearest
@@ -68,10 +69,10 @@ class MatchPatches:
     pairs: ImagePairs
     k: int
     distance: str
+    on_device: bool  # no part of the digest: the bytes are the same
 
     name = "matches"
     version = 1
-    on_device = False
 
     @cached_property
     def digest(self) -> str:
@@ -93,7 +94,9 @@ class MatchPatches:
         _check_dimension(self.features, queries, references, self._words(pair))
         given = self.pairs.truth[pair]
         truth = np.arange(len(queries)) if given is None else given
-        found, closer = nearest_and_closer(queries, references, truth, self.k, self.distance)
+        found, closer = nearest_and_closer(
+            queries, references, truth, self.k, self.distance, tiler(self.on_device, self.distance)
+        )
         return {"index": found.place, "distance": found.distance, "closer": closer}
 
     def _words(self, pair: int) -> str:
@@ -110,7 +113,8 @@ def match_images(
     run: Run, features: Features, pairs: ImagePairs, k: int, distance: str, shard_size: int | None
 ) -> Matches:
     """The matches of every image pair, by its number."""
-    mapped = run.map(MatchPatches(features, pairs, k, distance), len(pairs), shard_size or IMAGE_PAIRS_PER_SHARD)
+    stage = MatchPatches(features, pairs, k, distance, uses_device(run, distance))
+    mapped = run.map(stage, len(pairs), shard_size or IMAGE_PAIRS_PER_SHARD)
     return Matches(mapped, tuple(shard.start for shard in mapped.shards))
 
 
@@ -136,10 +140,10 @@ class SearchPools:
     pools: tuple[PoolQueries, ...]
     k: int
     distance: str
+    on_device: bool  # no part of the digest: the bytes are the same
 
     name = "neighbours"
     version = 1
-    on_device = False
 
     @cached_property
     def digest(self) -> str:
@@ -172,7 +176,7 @@ class SearchPools:
         queries = gathered(self.features, pool.query_image, pool.query_patch)
         for place, rows in zip(places, images, strict=True):
             _check_dimension(self.features, queries, rows, self.features.images[pool.images[place]])
-        found = nearest(queries, np.concatenate(images), self.k, self.distance)
+        found = nearest(queries, np.concatenate(images), self.k, self.distance, multiplier(self.on_device))
         number = pool.start + np.arange(len(queries))
         return TopK.of(number, found.distance, np.concatenate(numbers)[found.place], self.k)
 
@@ -182,7 +186,13 @@ def search_pools(
 ) -> Mapped:
     """TopK of every query, in shards that are still to be folded."""
     count = sum(len(pool.images) for pool in pools)
-    return run.map(SearchPools(features, pools, k, distance), count, shard_size or POOL_IMAGES_PER_SHARD)
+    stage = SearchPools(features, pools, k, distance, uses_device(run, distance))
+    return run.map(stage, count, shard_size or POOL_IMAGES_PER_SHARD)
+
+
+def uses_device(run: Run, distance: str) -> bool:
+    """Whether a search of patches runs on GPUs: where there are any, and the distance is a product."""
+    return run.gpus > 0 and distance in PRODUCTS
 
 
 def _check_dimension(features: Features, queries: NDArray[Any], references: NDArray[Any], where: str) -> None:

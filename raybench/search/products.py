@@ -7,7 +7,7 @@ on the reference, so that one huge reference does not blur all others; what the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,10 @@ class Margins:
     def width(self) -> NDArray[np.float64]:
         """A value that is more than this above another belongs to a farther reference."""
         return self.below + self.above
+
+    def of(self, rows: NDArray[np.int64]) -> Margins:
+        """Those of some queries."""
+        return replace(self, below=self.below[rows], above=self.above[rows], origin=self.origin[rows])
 
     def at(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         """The exact values of references at these distances (queries, …)."""

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.metrics.partials import TopK
-from raybench.search.by_numpy import bound_of_kth
 from raybench.search.distances import RowPairs, measured_by
 from raybench.search.nearest import Neighbours, nearest
 from raybench.search.proposers import Proposer
 from raybench.search.scores import Lengths, Reached, Scores, is_tame, rounded_down, set_places
 from raybench.search.tiles import even_size, room_for
+from raybench.search.value_tiles import bound_of_kth
 
 SLICE_REFERENCES = 32_768  # of the slices that `nearest` gets
 

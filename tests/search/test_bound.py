@@ -24,8 +24,8 @@ def by_numpy(queries, references, distance):
 
 
 def by_torch(queries, references, distance):
-    for at, values, margins in ByTorch("cpu", 3 * len(references)).tiles(queries, references, distance):
-        yield at, values.numpy(), margins
+    for tile in ByTorch("cpu", 3 * len(references)).tiles(queries, references, distance):
+        yield tile.queries, tile.values.numpy(), tile.margins
 
 
 def assert_margins_hold(queries, references, distance, tiles):

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from raybench.metrics.partials import Counts
 from raybench.search.bound import Bound
-from raybench.search.by_numpy import FEW, ByNumpy
+from raybench.search.by_numpy import ByNumpy
+from raybench.search.by_torch import PRODUCTS, ByTorch
 from raybench.search.closer import closer_counts, nearest_and_closer
 from raybench.search.distances import MASKED_DISTANCES, row_distances
+from raybench.search.value_tiles import FEW
 
 quick = settings(max_examples=30, deadline=None)  # no deadline: cores are shared
 
@@ -42,6 +44,15 @@ def counted(distances, thresholds, cuts, groups):
 def test_counts_are_those_of_exact_distances(distance, data):
     asked, distances = data.draw(searches(distance))
     assert np.array_equal(closer_counts(*asked, distance), counted(distances, *asked[2:]))
+
+
+@pytest.mark.parametrize("cells", [150, 10**6])
+@pytest.mark.parametrize("distance", ["L2", "squared_L2", "ip"])
+@quick
+@given(st.data())
+def test_counts_on_a_device_are_those_of_exact_distances(distance, cells, data):
+    asked, distances = data.draw(searches(distance))
+    assert np.array_equal(closer_counts(*asked, distance, ByTorch("cpu", cells)), counted(distances, *asked[2:]))
 
 
 @pytest.mark.parametrize("distance", MASKED_DISTANCES)
@@ -96,18 +107,23 @@ def test_where_float64_rounds_counts_are_those_that_it_measures(distance, kind, 
     assert found[:, :, 0].tolist() == (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
 
 
-@pytest.mark.parametrize("cells", [1, 300, 10**6])
+TILERS = [ByNumpy(1), ByNumpy(300), ByNumpy(10**6), ByTorch("cpu", 300), ByTorch("cpu")]
+
+
+@pytest.mark.parametrize("tiler", TILERS, ids=str)
 @pytest.mark.parametrize("distance", ALL_DISTANCES)
 @quick
 @given(st.data())
-def test_the_references_before_the_true_one_are_those_of_exact_distances(distance, cells, data):
+def test_the_references_before_the_true_one_are_those_of_exact_distances(distance, tiler, data):
+    if isinstance(tiler, ByTorch) and distance not in PRODUCTS:
+        return  # numpy's alone, which is asked above
     (queries, references, *_), distances = data.draw(searches(distance))
     truth = np.array(
         data.draw(st.lists(st.integers(0, len(references) - 1), min_size=len(queries), max_size=len(queries)))
     )
     k = data.draw(st.integers(1, FEW + 2))
     order = np.argsort(distances, axis=1, kind="stable")
-    found, closer = nearest_and_closer(queries, references, truth, k, distance, ByNumpy(cells))
+    found, closer = nearest_and_closer(queries, references, truth, k, distance, tiler)
     assert found.place.tolist() == order[:, :k].tolist()
     assert found.distance.tobytes() == np.take_along_axis(distances, order[:, :k], axis=1).tobytes()
     assert closer.tolist() == (order == truth[:, None]).argmax(axis=1).tolist()

@@ -23,11 +23,12 @@ from hypothesis import strategies as st
 from raybench.metrics.partials import NO_REFERENCE, TopK
 from raybench.search.bound import Bound
 from raybench.search.by_faiss import ByFaiss
-from raybench.search.by_numpy import FEW, ByNumpy
+from raybench.search.by_numpy import ByNumpy
 from raybench.search.by_torch import ByTorch
 from raybench.search.distances import row_distances
 from raybench.search.nearest import Neighbours, nearest
 from raybench.search.proposers import in_question
+from raybench.search.value_tiles import FEW
 
 quick = settings(max_examples=25, deadline=None)  # no deadline: cores are shared
 SEEDS = st.integers(0, 2**32)

@@ -35,7 +35,9 @@ from raybench.extract.patches import Features
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
+from raybench.search.by_torch import multiplier
 from raybench.search.nearest import nearest
+from raybench.search.neighbours import uses_device
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
 SEQUENCE_PAIRS = 15  # per shard, those of one sequence: some 40 MB of vectors, a second of one core
@@ -101,7 +103,8 @@ class HPatchesMatching:
     def execute(self, run: Run) -> Outcome:
         features = self.patches.features(run, np.union1d(self.reference, self.target))
         described = self.patches.described
-        stage = MatchImages(features, self.reference, self.target, described.distance)
+        on_device = uses_device(run, described.distance)
+        stage = MatchImages(features, self.reference, self.target, described.distance, on_device)
         matched = run.map(stage, len(self.reference), described.job.shard_size or SEQUENCE_PAIRS)
         figures = run.read(run.fold(matched, Rows), 0)["values"]  # (image pairs, 2)
         main = mean_table("hpatches_matching", None, self.tests, figures, self.notes)
@@ -117,10 +120,10 @@ class MatchImages:
     reference: NDArray[np.int32]
     target: NDArray[np.int32]
     distance: str
+    on_device: bool  # no part of the digest: the bytes are the same
 
     name = "match-images"
     version = 1
-    on_device = False
 
     @property
     def digest(self) -> str:
@@ -138,7 +141,8 @@ class MatchImages:
         return f"{images[self.target[shard.start]]} … {images[self.target[shard.stop - 1]]}"
 
     def _figures(self, reference: int, target: int) -> tuple[float, float]:
-        found = nearest(self.features.whole(reference), self.features.whole(target), 1, self.distance)
+        both = self.features.whole(reference), self.features.whole(target)
+        found = nearest(*both, 1, self.distance, multiplier(self.on_device))
         return matching_figures(found.place[:, 0], found.distance[:, 0])
 
 
