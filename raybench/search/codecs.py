@@ -28,6 +28,7 @@ TRANSFORMS = "PCA, PCAW, PCAR, PCAWR, L2norm, RR, OPQ, ITQ, Pad"
 ANY_DIMENSION = 4_096  # to read a string by, where the dimension is not known yet
 ROWS_PER_DIMENSION = 1_000  # of which PCA takes no more: FAISS would draw a sample of its own
 TRAINING_BYTES = 2**30  # of which a process holds no more: 512,000 rows of 512-d, as many as FAISS itself would take
+SCATTERED_AT_ONCE = 8_192  # training rows in float64
 OPQ_CENTROIDS = 256
 WORDS = {"PCAMatrix": "PCA", "OPQMatrix": "OPQ", "ITQTransform": "ITQ"}  # those that learn
 
@@ -82,14 +83,17 @@ class Transforms:
     def trained(self, rows: NDArray[np.float32]) -> Projection:
         """What the transforms learn from these rows, each from what those before it leave of them."""
         steps: list[Step] = []
+        waiting: list[Step] = []  # steps that the rows have not gone through: only who learns from them needs it
         for one in self._chain:
-            if type(one) is self._faiss.PCAMatrix:
-                self._train_pca(one, rows)
-            elif not one.is_trained:
-                one.train(np.ascontiguousarray(rows, np.float32))
+            if not one.is_trained:
+                rows = Projection(tuple(waiting)).apply(rows) if waiting else rows
+                waiting = []
+                if type(one) is self._faiss.PCAMatrix:
+                    self._train_pca(one, rows)
+                else:
+                    one.train(np.ascontiguousarray(rows, np.float32))
             own = list(self._steps(one))
-            rows = Projection(tuple(own)).apply(rows)
-            steps += own
+            steps, waiting = steps + own, waiting + own
         return Projection(tuple(steps))
 
     def _train_pca(self, one: Any, rows: NDArray[np.float32]) -> None:
@@ -98,10 +102,12 @@ class Transforms:
         One golden µAP moved by 1e-4 between two machines. What is too small to be told from rounding counts as
         nothing, so that whitening by it is not finite on any machine.
         """
-        wide = rows.astype(np.float64)
-        mean = wide.mean(axis=0)
-        wide -= mean
-        values, axes = np.linalg.eigh(wide.T @ wide)
+        mean = rows.mean(axis=0, dtype=np.float64)
+        scatter = np.zeros((len(mean), len(mean)))
+        for start in range(0, len(rows), SCATTERED_AT_ONCE):
+            wide = rows[start : start + SCATTERED_AT_ONCE] - mean
+            scatter += wide.T @ wide
+        values, axes = np.linalg.eigh(scatter)
         values = np.where(values > values[-1] * len(values) * np.finfo(np.float64).eps, values, 0.0)
         for name, array in (("mean", mean), ("eigenvalues", values[::-1]), ("PCAMat", axes.T[::-1].ravel())):
             self._faiss.copy_array_to_vector(np.ascontiguousarray(array, np.float32), getattr(one, name))
@@ -230,7 +236,7 @@ def project_sets(
     if training is None and trains(codec):
         raise ValueError(f"codec {codec!r} needs training vectors")
     asked = CodecTraining(codec, sets[0] if training is None else training, seed)
-    trained = run.each(_train_codec, [asked], version=1)
+    trained = run.each(_train_codec, [asked], version=2)
     return tuple(_projected(run, codec, trained, one) for one in sets)
 
 
