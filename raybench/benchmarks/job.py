@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from raybench.benchmarks.options import option
+from raybench.descriptors.precision import EXACT, Precision
 from raybench.engine.run import Run
 from raybench.errors import ConfigError
 from raybench.table import Table
@@ -63,6 +64,11 @@ class DescribedOptions:
     descriptor_args: dict[str, Any] = option(
         dict, "JSON object with arguments for the constructor of your module:Class", "method"
     )
+
+    @property
+    def precision(self) -> Precision:
+        """The arithmetic of the networks that describe; exact where there is no choice."""
+        return EXACT
 
 
 def check_one_given(job: Job[Any], keys: Sequence[str]) -> None:

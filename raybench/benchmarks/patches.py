@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.job import DescribedOptions, Job, check_one_given, device_for
-from raybench.benchmarks.options import option
+from raybench.benchmarks.options import asked, option
 from raybench.descriptors import DescriptorSpec, resolve
+from raybench.descriptors.precision import DTYPES, Precision
 from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, InputError, ProblemList
@@ -45,14 +46,23 @@ class PatchOptions(DescribedOptions):
         "method",
         default_words="none",
     )
+    dtype: str = option("float32", "precision of a model file on a GPU", "method", choices=DTYPES)
+    tf32: bool = option(False, "multiply a model's float32 as TF32 on a GPU: faster, to ten bits", "method")
     distance: str | None = option(
         None, "how descriptors are compared", "protocol", default_words=BY_DESCRIPTOR, choices=DISTANCES
     )
+
+    @property
+    def precision(self) -> Precision:
+        return Precision(self.dtype, self.tf32)
 
 
 def check_patch_inputs(job: Job[PatchOptions], keys: Sequence[str]) -> None:
     """That the job begins at exactly one of these options, and has patches if that is a descriptor."""
     check_one_given(job, keys)
+    models = asked(job.options, (*MODEL_OPTIONS, "dtype", "tf32"))
+    if models and not job.options.descriptor:
+        raise ConfigError(f"{job.benchmark}: {models[0]} goes with --descriptor torchscript:URI")
     if job.options.descriptor and not job.options.data:
         raise ConfigError(f"{job.benchmark}: --descriptor needs --data, the folder of SEQ/IM.png strips")
 
@@ -106,7 +116,8 @@ class DescribedPatches:
         if not options.descriptor or not options.data:
             raise ConfigError(f"{job.benchmark}: give --descriptor with --data, or --features")
         given = {key: value for key in MODEL_OPTIONS if (value := getattr(options, key)) is not None}
-        descriptor = resolve(options.descriptor, {**options.descriptor_args, **given})
+        options.precision.check_device(job.device)
+        descriptor = resolve(options.descriptor, {**options.descriptor_args, **given}, options.precision)
         strips = Strips.scan(options.data, by_content=job.verify_inputs)
         return cls(job, DescribedStrips(strips, descriptor), _chosen_distance(options, descriptor, known))
 
@@ -134,6 +145,7 @@ class DescribedPatches:
             return extract_features(run, read, images, job.shard_size)
         strips, descriptor = self.origin.strips, self.origin.descriptor
         device = device_for(job, run, descriptor.uses_gpu)
+        descriptor.precision.check_device(device)
         stage = Extract(strips, descriptor, device, job.batch_size, job.skip_bad_input)
         return extract_features(run, stage, images, job.shard_size)
 

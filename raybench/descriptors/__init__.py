@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors.specs import DescriptorSpec, Family, moved, resolve_in
+from raybench.descriptors.precision import EXACT, Precision
+from raybench.descriptors.specs import DescriptorSpec, Family, described_each, moved, resolve_in
 
-__all__ = ["DESCRIPTORS", "MODEL_FILES", "Descriptor", "DescriptorSpec", "moved", "resolve"]
+__all__ = ["DESCRIPTORS", "MODEL_FILES", "Descriptor", "DescriptorSpec", "described_each", "moved", "resolve"]
 
 DESCRIPTORS = {
     "meanstd": "raybench.descriptors.pixels:MeanStd",
@@ -28,7 +29,8 @@ MODEL_FILES = {
 
 
 class Descriptor(Protocol):
-    """What every descriptor has. Optional: `distance` ("L2"), `uses_gpu` (True), `version` (1), `to(device)`."""
+    """What every descriptor has. Optional: `distance` ("L2"), `uses_gpu` (True), `version` (1), `to(device)`, and
+    `describe_each(batches)`, which may copy one batch to the device while it computes another."""
 
     @property
     def name(self) -> str: ...
@@ -42,6 +44,6 @@ class Descriptor(Protocol):
         ...
 
 
-def resolve(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
+def resolve(spec: str, arguments: dict[str, Any], precision: Precision = EXACT) -> DescriptorSpec:
     """Check a `--descriptor` of patches and its arguments; unknown names get the list and the nearest one."""
-    return resolve_in(Family(DESCRIPTORS, MODEL_FILES, ("prepare", "describe")), spec, arguments)
+    return resolve_in(Family(DESCRIPTORS, MODEL_FILES, ("prepare", "describe")), spec, arguments, precision)

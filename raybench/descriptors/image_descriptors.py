@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors.specs import DescriptorSpec, Family, class_of, is_model_file, resolve_in
+from raybench.descriptors.precision import EXACT, Precision
+from raybench.descriptors.specs import DescriptorSpec, Family, class_of, is_model_file, resolve_in, with_options
 from raybench.digests import digest_of
-from raybench.errors import ConfigError
 from raybench.formats.images import Preprocess
 
 IMAGE_DESCRIPTORS = {
@@ -51,7 +51,6 @@ class ImageSpec(DescriptorSpec):
     """An image descriptor as the user named it; `preprocess` where the published one is what it is fed with."""
 
     preprocess: Preprocess | None
-    dtype: str
 
     def open(self) -> ImageDescriptor:
         """The descriptor itself, a model file fetched to this node first."""
@@ -71,22 +70,18 @@ class Preprocessed:
             self.to = descriptor.to
 
 
-def resolve_images(spec: str, arguments: dict[str, Any], preprocess: Preprocess, dtype: str = "float32") -> ImageSpec:
+def resolve_images(
+    spec: str, arguments: dict[str, Any], preprocess: Preprocess, precision: Precision = EXACT
+) -> ImageSpec:
     """Check a `--descriptor` of images; a model file is opened once, so that a wrong one is found at once."""
     family = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",))
     is_model = is_model_file(family, spec)
     if is_model:
-        own = {"size": preprocess.size, "mode": preprocess.mode, "dtype": dtype}
-        for key in sorted(own.keys() & arguments.keys()):
-            raise ConfigError(f"--descriptor {spec}: {key} is no argument of the model; give it as an option")
-        arguments = {**arguments, **own}
-    elif dtype != "float32":
-        kinds = ", ".join(f"{kind}:URI" for kind in IMAGE_MODEL_FILES)
-        raise ConfigError(f"--dtype {dtype}: goes with {kinds}; {spec} has a precision of its own")
-    named = resolve_in(family, spec, arguments)
+        arguments = with_options(spec, arguments, {"size": preprocess.size, "mode": preprocess.mode})
+    named = resolve_in(family, spec, arguments, precision)
     fed = preprocess if is_model or not hasattr(class_of(named.target, named.folder), "prepare") else None
     digest = digest_of("image descriptor", named.digest, (fed.size, fed.mode) if fed else None)
-    resolved = ImageSpec(**{**vars(named), "digest": digest}, preprocess=fed, dtype=dtype)
+    resolved = ImageSpec(**{**vars(named), "digest": digest}, preprocess=fed)
     if is_model:
         opened: Any = resolved.open()
         opened.check()

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors.torch_models import checked_output, load_torchscript, uploaded
-from raybench.errors import ConfigError
+from raybench.descriptors.device_batches import DEVICES, rows_of_each
+from raybench.descriptors.precision import Precision
+from raybench.descriptors.torch_models import checked_output, load_torchscript, run_as_it_is, settle_torch
+from raybench.errors import ConfigError, reason_of
 from raybench.formats.images import DEVIATION, MEAN, Preprocess
 
 if TYPE_CHECKING:
     import torch
-
-DTYPES = ("float32", "float16", "bfloat16")
 
 
 class ImageNetwork(ABC):
@@ -61,11 +61,13 @@ class ImageNetwork(ABC):
 class TorchNetwork(ImageNetwork):
     """What the networks in torch share: everything but how one is loaded."""
 
-    def __init__(self, path: str, size: int, mode: str, dtype: str = "float32") -> None:
-        if dtype not in DTYPES:
-            raise ConfigError(f"--dtype {dtype}: unknown; expected one of {', '.join(DTYPES)}")
+    def __init__(
+        self, path: str, size: int, mode: str, dtype: str = "float32", tf32: bool = False, compile: bool = False
+    ) -> None:
+        self._precision = Precision(dtype, tf32, compile)
+        self._precision.check()
         super().__init__(path, size, mode)
-        self._dtype = dtype
+        self._constants: Any = None
 
     def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Rows (n, dim) of pictures of one size, (n, h, w, 3)."""
@@ -73,43 +75,63 @@ class TorchNetwork(ImageNetwork):
 
     def describe_each(self, batches: Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.float32]]:
         """Rows of each batch; on CUDA the next one is copied and queued while the device is still at this one."""
-        queued: torch.Tensor | None = None
-        for batch in batches:
-            output = self._start(batch)
-            if queued is not None:
-                yield queued.cpu().numpy()
-            queued = output
-        if queued is not None:
-            yield queued.cpu().numpy()
+        settle_torch(self._precision.tf32)
+        if self._model is None:
+            self._model, self._constants = self._placed(), normalisation(self._device)
+        yield from rows_of_each(batches, DEVICES[self._device](), self._launch)
 
-    def _start(self, batch: NDArray[np.uint8]) -> torch.Tensor:
+    def _placed(self) -> Any:
+        """The network on the device, in its precision."""
         import torch
 
-        jit: Any = torch.jit  # torch leaves `optimized_execution` without types
-        dtype = getattr(torch, self._dtype)
-        if self._model is None:
-            self._model = self.load(self._device).to(dtype=dtype).to(memory_format=torch.channels_last)
-        with torch.inference_mode(), jit.optimized_execution(False):
-            output = self._model(_normalised(uploaded(batch, self._device)).to(dtype))
-            return checked_output(output, len(batch), batch.shape, self._path).float()
+        dtype = getattr(torch, self._precision.dtype)
+        network = self.load(self._device).to(dtype=dtype).to(memory_format=torch.channels_last)
+        # Dynamic from the first batch: one program for all shapes, beside one for batches of a single picture.
+        return torch.compile(network, dynamic=True) if self._precision.compile else network
+
+    def _launch(self, pictures: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        values = normalised_on_device(pictures, *self._constants).to(getattr(torch, self._precision.dtype))
+        try:
+            output = run_as_it_is(self._model, values)
+        except RuntimeError as cause:
+            if self._precision.compile and type(cause).__module__.startswith("torch._"):  # dynamo's and inductor's own
+                raise ConfigError(
+                    f"--compile: torch can't compile {self._path} here ({reason_of(cause)}); "
+                    "it needs a C++ compiler, on a GPU also triton; or leave it out"
+                ) from cause
+            raise
+        return checked_output(output, len(pictures), tuple(pictures.shape), self._path).float()
 
 
 class ImageTorchScript(TorchNetwork):
     """A TorchScript file that maps float32 (n, 3, h, w) to (n, dim)."""
+
+    def __init__(
+        self, path: str, size: int, mode: str, dtype: str = "float32", tf32: bool = False, compile: bool = False
+    ) -> None:
+        if compile:
+            raise ConfigError("--compile: goes with sscd:URI; a TorchScript file runs as it was exported")
+        super().__init__(path, size, mode, dtype, tf32)
 
     def load(self, device: str) -> torch.nn.Module:
         """The network in the file."""
         return load_torchscript(self._path, device)
 
 
-def _normalised(pictures: torch.Tensor) -> torch.Tensor:
+def normalisation(device: str) -> list[torch.Tensor]:
+    """Scale, mean and deviation on the device: once per model, since such a copy waits for all that is queued there."""
+    import torch
+
+    return [torch.from_numpy(np.array(values, np.float32)).to(device) for values in (255, MEAN, DEVIATION)]
+
+
+def normalised_on_device(
+    pictures: torch.Tensor, scale: torch.Tensor, mean: torch.Tensor, deviation: torch.Tensor
+) -> torch.Tensor:
     """The network's input, (n, 3, h, w) in channels-last order, from pictures (n, h, w, 3).
 
     Divisors are tensors on the device: by a plain number CUDA would multiply by its rounded inverse.
     """
-    import torch
-
-    scale, mean, deviation = (
-        torch.from_numpy(np.array(values, np.float32)).to(pictures.device) for values in (255, MEAN, DEVIATION)
-    )
-    return ((pictures.to(torch.float32) / scale - mean) / deviation).permute(0, 3, 1, 2)
+    return ((pictures.to(scale.dtype) / scale - mean) / deviation).permute(0, 3, 1, 2)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.descriptors.image_networks import ImageNetwork
+from raybench.descriptors.precision import Precision
 from raybench.errors import ConfigError, DataError, reason_of
 from raybench.formats.images import normalised
 
@@ -19,9 +20,12 @@ from raybench.formats.images import normalised
 class OnnxImages(ImageNetwork):
     """The network in `path`, run by onnxruntime."""
 
-    def __init__(self, path: str, size: int, mode: str, dtype: str = "float32") -> None:
-        if dtype != "float32":
-            raise ConfigError(f"--dtype {dtype}: an ONNX file has a precision of its own; leave it out")
+    def __init__(
+        self, path: str, size: int, mode: str, dtype: str = "float32", tf32: bool = False, compile: bool = False
+    ) -> None:
+        asked = Precision(dtype, tf32, compile).options
+        if asked:
+            raise ConfigError(f"{asked}: an ONNX file has an arithmetic of its own; leave it out")
         super().__init__(path, size, mode)
 
     def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -11,13 +11,16 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from raybench import storage
 from raybench.descriptors.libraries import libraries_of
+from raybench.descriptors.precision import EXACT, Precision
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import ConfigError, DataError, suggestion
 
@@ -42,6 +45,7 @@ class DescriptorSpec:
     uses_gpu: bool
     digest: str
     folder: str
+    precision: Precision
 
     def open(self) -> Any:
         """The descriptor itself, a model file fetched to this node first."""
@@ -61,8 +65,19 @@ def moved(descriptor: Any, gpu: bool) -> Any:
     return descriptor
 
 
-def resolve_in(family: Family, spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
-    """Check a `--descriptor` and its arguments; unknown names get the list and the nearest one."""
+def described_each(descriptor: Any, batches: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """The rows of each batch, by the descriptor's own way to take several if it has one."""
+    describe_each = getattr(descriptor, "describe_each", None)
+    return iter(map(descriptor.describe, batches) if describe_each is None else describe_each(batches))
+
+
+def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: Precision = EXACT) -> DescriptorSpec:
+    """Check a `--descriptor` and its arguments; unknown names get the list and the nearest one.
+
+    The precision is for model files, to which it goes as arguments.
+    """
+    if precision.options and not is_model_file(family, spec):
+        raise ConfigError(f"{precision.options}: goes with a network in a file; {spec} has an arithmetic of its own")
     if spec in family.built_in:
         target, identity = family.built_in[spec], spec
         if arguments:
@@ -71,7 +86,7 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any]) -> Descript
         kind, _, uri = spec.partition(":")
         target, uri = family.model_files[kind], storage.checked(uri)
         identity = f"{kind}:{_file_digest(uri)}"
-        arguments = {"path": uri, **arguments}
+        arguments = {"path": uri, **with_options(spec, arguments, precision.arguments)}
     elif ":" in spec:
         target = spec
         identity = f"{spec}:{_source_digest(spec)}"
@@ -81,7 +96,14 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any]) -> Descript
             f"--descriptor {spec}: unknown{suggestion(spec, family.built_in)}; the built-in ones are {known}; "
             f"or give module:Class, or one of {', '.join(f'{kind}:URI' for kind in family.model_files)}"
         )
-    return _spec(family, spec, target, identity, arguments)
+    return _spec(family, spec, target, identity, arguments, precision)
+
+
+def with_options(spec: str, arguments: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a model's constructor with those that have an option of their own, which may not come twice."""
+    for key in sorted((options.keys() | vars(EXACT).keys()) & arguments.keys()):
+        raise ConfigError(f"--descriptor {spec}: {key} is no argument of the model; give it as an option")
+    return {**arguments, **options}
 
 
 def is_model_file(family: Family, spec: str) -> bool:
@@ -89,7 +111,9 @@ def is_model_file(family: Family, spec: str) -> bool:
     return spec.split(":")[0] in family.model_files
 
 
-def _spec(family: Family, spec: str, target: str, identity: str, arguments: dict[str, Any]) -> DescriptorSpec:
+def _spec(
+    family: Family, spec: str, target: str, identity: str, arguments: dict[str, Any], precision: Precision
+) -> DescriptorSpec:
     kind = class_of(target, os.getcwd())  # noqa: PTH109 (a plain string for the workers)
     for method in family.methods:
         if not callable(getattr(kind, method, None)):
@@ -115,6 +139,7 @@ def _spec(family: Family, spec: str, target: str, identity: str, arguments: dict
         uses_gpu=bool(getattr(kind, "uses_gpu", True)),
         digest=digest_of("descriptor", identity, version, _plain(arguments), libraries_of(target)),
         folder=os.getcwd(),  # noqa: PTH109
+        precision=precision,
     )
 
 

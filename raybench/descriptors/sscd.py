@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.descriptors.image_networks import TorchNetwork
 from raybench.descriptors.sscd_backbones import BACKBONES, file_key
-from raybench.descriptors.torch_models import exact_torch
 from raybench.errors import ConfigError, DataError, Problems, reason_of, suggestion
 
 if TYPE_CHECKING:
@@ -28,11 +27,13 @@ class Sscd(TorchNetwork):
         size: int,
         mode: str,
         dtype: str = "float32",
+        tf32: bool = False,
+        compile: bool = False,
         backbone: str = "CV_RESNET50",
         dims: int = 512,
         pool_param: float = 3.0,
     ) -> None:
-        super().__init__(path, size, mode, dtype)
+        super().__init__(path, size, mode, dtype, tf32, compile)
         if backbone not in BACKBONES:
             known = ", ".join(BACKBONES)
             raise ConfigError(f"--backbone {backbone}: unknown{suggestion(backbone, BACKBONES)}; there are {known}")
@@ -48,7 +49,6 @@ class Sscd(TorchNetwork):
 
         from raybench.descriptors.sscd_network import Network
 
-        exact_torch()
         state = read_state(self._path)
         check_state(state, self._path, self._backbone, self._dims)
         with torch.device("meta"):

@@ -1,4 +1,4 @@
-"""What all networks in torch share: exact settings, TorchScript files, the way onto the device, the check of outputs.
+"""What all networks in torch share: exact settings, TorchScript files, the check of outputs.
 
 torch is imported on first use, since that takes seconds.
 """
@@ -8,25 +8,23 @@ from __future__ import annotations
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from raybench.errors import DataError, reason_of
 
 if TYPE_CHECKING:
     import torch
 
 
-def exact_torch() -> None:
-    """Settings under which a row is the same on every worker: no TF32, no search for the fastest kernel, one thread.
+def settle_torch(tf32: bool = False) -> None:
+    """Settings under which a row is the same on every worker: no search for the fastest kernel, one thread, and TF32
+    off unless it is asked for. They are the process's, which may have served another stage: set them before each use.
 
-    Else the last bits, and with TF32 the last ten, depend on the GPU's model and on what ran before. One thread, since
-    the engine runs one process per core, and sums that threads share are rounded by their number.
+    Else the last bits, and with TF32 the last thirteen, depend on the GPU's model and on what ran before. One thread,
+    since the engine runs one process per core, and sums that threads share are rounded by their number.
     """
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = False
     torch.set_num_threads(1)
 
@@ -35,7 +33,6 @@ def load_torchscript(path: str, device: str) -> torch.jit.ScriptModule:
     """The network in a TorchScript file, in evaluation mode."""
     import torch
 
-    exact_torch()
     if not pathlib.Path(path).is_file():
         raise DataError(f"{path}: no such file; expected a TorchScript model")
     try:
@@ -49,15 +46,15 @@ def load_torchscript(path: str, device: str) -> torch.jit.ScriptModule:
     return model.eval()
 
 
-def uploaded(batch: NDArray[Any], device: str) -> torch.Tensor:
-    """A batch on the device; to CUDA from pinned memory, without waiting for the copy."""
+def run_as_it_is(model: Any, values: torch.Tensor) -> object:
+    """The network's answer, without the optimiser that fuses a TorchScript's kernels after some calls: a row would
+    depend on how many batches the process had seen before."""
     import torch
 
-    on_cuda = device != "cpu"
-    dtype = torch.from_numpy(np.empty(0, batch.dtype)).dtype
-    host = torch.empty(batch.shape, dtype=dtype, pin_memory=on_cuda)
-    host.numpy()[...] = batch  # what comes from Ray's object store is read-only, of which from_numpy warns
-    return host.to(device, non_blocking=True) if on_cuda else host
+    jit: Any = torch.jit  # torch leaves `optimized_execution` without types
+    with jit.optimized_execution(False):
+        output: object = model(values)
+    return output
 
 
 def checked_output(output: object, count: int, shape: tuple[int, ...], path: str) -> torch.Tensor:

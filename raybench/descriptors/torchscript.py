@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import math
 import pathlib
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.descriptors.device_batches import DEVICES, rows_of_each
 from raybench.descriptors.pixels import resized_patches, standardised
-from raybench.descriptors.torch_models import checked_output, load_torchscript, uploaded
+from raybench.descriptors.precision import Precision
+from raybench.descriptors.torch_models import checked_output, load_torchscript, run_as_it_is, settle_torch
 from raybench.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import torch
 
 FIXED_SCALES = {"none": (1.0, 0.0, 1.0), "unit": (255.0, 0.0, 1.0)}  # divisor, mean, standard deviation
 
@@ -46,7 +52,16 @@ class TorchScript:
     version = 1
     uses_gpu = True
 
-    def __init__(self, path: str, input_size: int | None = None, normalise: str = "none") -> None:
+    def __init__(
+        self,
+        path: str,
+        input_size: int | None = None,
+        normalise: str = "none",
+        dtype: str = "float32",
+        tf32: bool = False,
+    ) -> None:
+        self._precision = Precision(dtype, tf32)
+        self._precision.check()
         self.name = pathlib.PurePath(path).stem
         self._path = path
         self._input_size = input_size
@@ -71,18 +86,26 @@ class TorchScript:
 
     def describe(self, prepared: NDArray[np.float32]) -> NDArray[np.float32]:
         """Rows (n, dim); the engine brings batches of at most `--batch-size`."""
-        if self._model is None:
-            self._model = load_torchscript(self._path, self._device)
-        if len(prepared) == 0:  # the dimension is known to the network alone: ask it about a black patch
-            return self._rows(np.zeros((1, *prepared.shape[1:]), np.float32))[:0]
-        return self._rows(prepared)
+        return next(self.describe_each([prepared]))
 
-    def _rows(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    def describe_each(self, batches: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+        """Rows of each batch; on CUDA the next one is copied and queued while the device is still at this one."""
         import torch
 
-        with torch.inference_mode():
-            output = checked_output(self._model(uploaded(batch, self._device)), len(batch), batch.shape, self._path)
-        rows: NDArray[np.float32] = output.float().cpu().numpy()
+        settle_torch(self._precision.tf32)
+        if self._model is None:
+            self._model = load_torchscript(self._path, self._device).to(getattr(torch, self._precision.dtype))
+        yield from map(self._finite, rows_of_each(batches, DEVICES[self._device](), self._launch))
+
+    def _launch(self, patches: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        # The dimension of no rows is known to the network alone: ask it about a black patch.
+        asked = patches if len(patches) else patches.new_zeros(1, *patches.shape[1:])
+        output = run_as_it_is(self._model, asked.to(getattr(torch, self._precision.dtype)))
+        return checked_output(output, len(asked), tuple(asked.shape), self._path).float()[: len(patches)]
+
+    def _finite(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         if not np.isfinite(rows).all():
             broken = int((~np.isfinite(rows)).any(axis=1).sum())
             raise DataError(

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.descriptors import moved
+from raybench.descriptors import described_each, moved
 from raybench.descriptors.image_descriptors import ImageDescriptor, ImageSpec
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.errors import ConfigError, DataError, Problems
+from raybench.errors import DataError, Problems
 from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.extract.image_headers import Headers, read_headers
 from raybench.extract.vector_set import VectorSet, vector_arrays
@@ -140,9 +140,8 @@ class DescribeImages:
         cuts = [(which, start) for which, stack in enumerate(payload.stacks) for start in range(0, len(stack), size)]
         batches = (payload.stacks[which][start : start + size] for which, start in cuts)
         index = [payload.index[which][start : start + size] for which, start in cuts]
-        describe_each = getattr(self._moved, "describe_each", None) or (lambda each: map(self._moved.describe, each))
         parts = []
-        for some, rows in zip(index, describe_each(batches), strict=True):
+        for some, rows in zip(index, described_each(self._moved, batches), strict=True):
             checked = checked_rows(rows, len(some), self.how.descriptor, self.folder.uri(int(some[0])), "images")
             self._check_finite(some, checked)
             parts.append(checked)
@@ -203,8 +202,6 @@ def describe_folders(run: Run, folders: Mapping[str, ImageFolder], how: Extracti
 
     Without `skip` every broken header, of whichever folder, is an error before any picture is decoded.
     """
-    if how.device == "cpu" and how.descriptor.dtype != "float32":
-        raise ConfigError(f"--dtype {how.descriptor.dtype}: needs a GPU; give --dtype float32 on CPUs")
     headers = {role: read_headers(run, folder, how.exif_rotate) for role, folder in folders.items()}
     broken = [line for each in headers.values() for line in each.broken.values()]
     if broken and not how.skip:

@@ -7,14 +7,16 @@ steps gather rows.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import Descriptor, DescriptorSpec, moved
+from raybench.descriptors import Descriptor, DescriptorSpec, described_each, moved
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
@@ -73,18 +75,27 @@ class Extract:
         return [(uri, None if patches is None else self._opened.prepare(patches)) for uri, patches in items]
 
     def compute(self, payload: list[MaybeItem]) -> Arrays:
-        return _features([(uri, None if rows is None else self._describe(uri, rows)) for uri, rows in payload])
+        there = [(uri, prepared) for uri, prepared in payload if prepared is not None]
+        vectors = self._described(there)
+        return _features([(uri, None if prepared is None else next(vectors)) for uri, prepared in payload])
 
     def keys(self, shard: Shard) -> str:
         return _range(self.source.keys, shard)
 
-    def _describe(self, uri: str, prepared: NDArray[Any]) -> NDArray[Any]:
+    def _described(self, items: list[tuple[str, NDArray[Any]]]) -> Iterator[NDArray[Any]]:
+        """The vectors of each item. All batches of the shard are one sequence, so that a device never runs dry."""
         size = self.batch_size or PATCHES_PER_BATCH
-        batches = [prepared[start : start + size] for start in range(0, max(len(prepared), 1), size)]
-        rows = [
-            checked_rows(self._moved.describe(batch), len(batch), self.descriptor, uri, "patches") for batch in batches
-        ]
-        vectors = np.concatenate(rows)
+        cuts = [(item, start) for item, (_, rows) in enumerate(items) for start in range(0, max(len(rows), 1), size)]
+        described = described_each(self._moved, (items[item][1][start : start + size] for item, start in cuts))
+        for item, batches in itertools.groupby(cuts, key=itemgetter(0)):
+            uri, prepared = items[item]
+            parts = [
+                checked_rows(next(described), min(size, len(prepared) - start), self.descriptor, uri, "patches")
+                for _, start in batches
+            ]
+            yield self._checked(uri, np.concatenate(parts))
+
+    def _checked(self, uri: str, vectors: NDArray[Any]) -> NDArray[Any]:
         bad = broken_rows(vectors)
         if len(bad):
             raise DataError(

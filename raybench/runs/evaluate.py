@@ -12,6 +12,7 @@ from typing import Any
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job, Outcome, Plan
+from raybench.descriptors.precision import EXACT
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer, Observers, progress
 from raybench.engine.run import Executor, Run
@@ -138,7 +139,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     asked = dataclasses.replace(asked, cluster=run.cluster())
     asked.publish(job.out)
     _remove_results(asked, job.out)
-    outcome = _beside_published(job.benchmark, plan.execute(run))
+    outcome = _beside_published(job.benchmark, _with_precision(job, plan.execute(run)))
     tables = (outcome.main, *outcome.further)
     for name, table in zip(_file_names(outcome), tables, strict=True):
         storage.publish(storage.join(job.out, name), table.to_csv().encode())
@@ -178,6 +179,16 @@ def _remove_stages(job: Job[Any], settings: Settings, done: Manifest) -> None:
 def _found(job: Job[Any], settings: Settings, there: Manifest) -> Evaluation:
     _remove_stages(job, settings, there)
     return Evaluation(job.out, read_tables(job.out, there), storage.join(job.out, "report.html"), already_done=True)
+
+
+def _with_precision(job: Job[Any], outcome: Outcome) -> Outcome:
+    """The outcome with a note and a fact where descriptors were not computed in exact float32."""
+    words = getattr(job.options, "precision", EXACT).words
+    if not words:
+        return outcome
+    note = f"PRECISION: descriptors were computed by {words}, not in exact float32."
+    main = dataclasses.replace(outcome.main, notes=(*outcome.main.notes, note))
+    return dataclasses.replace(outcome, main=main, facts={**outcome.facts, "precision": words})
 
 
 def _beside_published(benchmark: str, outcome: Outcome) -> Outcome:

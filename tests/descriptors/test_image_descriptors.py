@@ -6,6 +6,7 @@ import torch
 from image_models import onnx_file, weight_file
 
 from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, resolve_images
+from raybench.descriptors.precision import EXACT, Precision
 from raybench.errors import ConfigError, DataError
 from raybench.formats.images import Preprocess, normalised
 
@@ -82,10 +83,10 @@ def test_a_torchscript_file_is_fed_with_the_published_preprocessing(script):
 
 
 def test_the_device_makes_the_same_input_bit_for_bit():
-    from raybench.descriptors.image_networks import _normalised
+    from raybench.descriptors.image_networks import normalisation, normalised_on_device
 
     every = np.stack(np.broadcast_arrays(*[np.arange(256, dtype=np.uint8)] * 3), axis=1)[np.newaxis]
-    ours = _normalised(torch.from_numpy(every[np.newaxis])).numpy()
+    ours = normalised_on_device(torch.from_numpy(every[np.newaxis]), *normalisation("cpu")).numpy()
     np.testing.assert_array_equal(ours[0], normalised(every))
 
 
@@ -102,9 +103,10 @@ def test_size_mode_precision_and_file_are_in_the_digest(script, tmp_path):
         resolve_images(f"torchscript:{script}", {}, SMALL),
         resolve_images(f"torchscript:{script}", {}, Preprocess(41)),
         resolve_images(f"torchscript:{script}", {}, Preprocess(40, "square")),
-        resolve_images(f"torchscript:{script}", {}, SMALL, "float16"),
+        resolve_images(f"torchscript:{script}", {}, SMALL, Precision("float16")),
+        resolve_images(f"torchscript:{script}", {}, SMALL, Precision(tf32=True)),
     ]
-    assert len({spec.digest for spec in specs}) == 4
+    assert len({spec.digest for spec in specs}) == 5
     copy = tmp_path / "elsewhere.pt"
     copy.write_bytes(script.read_bytes())
     assert resolve_images(f"torchscript:{copy}", {}, SMALL).digest == specs[0].digest
@@ -127,22 +129,28 @@ def test_a_class_with_its_own_prepare_gets_the_picture_and_its_arguments():
 
 
 @pytest.mark.parametrize(
-    ("spec", "arguments", "dtype", "complaint"),
+    ("spec", "arguments", "precision", "complaint"),
     [
-        ("pdk", {}, "float32", r"unknown; did you mean pdq.*torchscript:URI, sscd:URI, onnx:URI"),
-        ("thumbnail", {"size": 3}, "float32", "takes no arguments"),
-        ("thumbnail", {}, "float16", "--dtype float16: goes with"),
-        ("picture_descriptors:NoDescribe", {}, "float32", r"no method describe\(\)"),
-        ("picture_descriptors:Quarters", {"sise": 3}, "float32", "sise"),
-        ("nowhere:Class", {}, "float32", "nowhere"),
-        ("torchscript:{script}", {"size": 3}, "float32", "size is no argument of the model"),
-        ("torchscript:{script}", {"backbone": "CV_RESNET50"}, "float32", "backbone"),
-        ("torchscript:{script}", {}, "int8", "--dtype int8"),
+        ("pdk", {}, EXACT, r"unknown; did you mean pdq.*torchscript:URI, sscd:URI, onnx:URI"),
+        ("thumbnail", {"size": 3}, EXACT, "takes no arguments"),
+        ("thumbnail", {}, Precision("float16"), "--dtype float16: goes with"),
+        ("thumbnail", {}, Precision(tf32=True, compile=True), "--tf32, --compile: goes with"),
+        ("picture_descriptors:Quarters", {}, Precision(tf32=True), "--tf32: goes with"),
+        ("picture_descriptors:NoDescribe", {}, EXACT, r"no method describe\(\)"),
+        ("picture_descriptors:Quarters", {"sise": 3}, EXACT, "sise"),
+        ("nowhere:Class", {}, EXACT, "nowhere"),
+        ("torchscript:{script}", {"size": 3}, EXACT, "size is no argument of the model"),
+        ("torchscript:{script}", {"compile": True}, EXACT, "compile is no argument of the model"),
+        ("torchscript:{script}", {"backbone": "CV_RESNET50"}, EXACT, "backbone"),
+        ("torchscript:{script}", {}, Precision("int8"), "--dtype int8"),
+        ("torchscript:{script}", {}, Precision("float16", tf32=True), "--tf32: .* leave it out with --dtype float16"),
+        ("torchscript:{script}", {}, Precision(compile=True), "--compile: goes with sscd:URI; a TorchScript file runs"),
+        ("onnx:{script}", {}, Precision(tf32=True), "--tf32: an ONNX file has an arithmetic of its own"),
     ],
 )
-def test_a_wrong_spec_is_said(spec, arguments, dtype, complaint, script):
+def test_a_wrong_spec_is_said(spec, arguments, precision, complaint, script):
     with pytest.raises(ConfigError, match=complaint):
-        resolve_images(spec.format(script=script), arguments, SMALL, dtype)
+        resolve_images(spec.format(script=script), arguments, SMALL, precision)
 
 
 def test_a_missing_or_wrong_model_file_is_found_at_once(tmp_path):

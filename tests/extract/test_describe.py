@@ -17,7 +17,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
-from raybench.errors import ConfigError, DataError, Problems
+from raybench.errors import DataError, Problems
 from raybench.extract.image_headers import Headers
 from raybench.extract.images import DescribeImages, Extraction, default_shard_size, describe_folders, shape_order
 from raybench.formats.images import Preprocess, decode_image
@@ -279,12 +279,6 @@ def test_packed_bits_come_out_as_minus_one_and_one(pictures, inline):
     floats, _ = describe(inline(), folder, resolve_images("pdq-float", {}, SMALL), "all", "cpu")
     for place, row in rows_of(floats).items():
         np.testing.assert_array_equal(rows_of(bits)[place], row)
-
-
-def test_half_precision_on_a_cpu_is_refused(pictures, inline, script):
-    spec = resolve_images(script, {}, SMALL, "float16")
-    with pytest.raises(ConfigError, match="--dtype float16: needs a GPU"):
-        describe(inline(), scan(pictures(2)), spec, "all", "cpu")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def prepare(job: Job[CopydaysOptions]) -> CopydaysPlan:
     descriptor = layout = None
     image_sets.check_k(options.k, problems)
     with problems.noting():
-        descriptor = image_sets.descriptor_of(options)
+        descriptor = image_sets.descriptor_of(job)
     found = _find_stored(options, options.features, problems) if options.features else _find_pictures(job, problems)
     images, distractors, training = found[BLOCKS_ROLE], found["distractors"], found["training"]
     if images is not None:

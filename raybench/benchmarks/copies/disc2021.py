@@ -116,7 +116,7 @@ def _prepare_sets(job: Job[DiscOptions]) -> DiscPlan:
     norms: tuple[ScoreNorm, ...] = ()
     image_sets.check_k(options.k, problems)
     with problems.noting():
-        descriptor = image_sets.descriptor_of(options)
+        descriptor = image_sets.descriptor_of(job)
     with problems.noting():
         truth = find_truth(options.ground_truth, [options.data, options.features])
     folders = {"queries": options.queries, "references": options.references, "training": options.training}

@@ -16,6 +16,7 @@ from raybench import storage
 from raybench.benchmarks.job import DescribedOptions, Job, device_for
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
+from raybench.descriptors.precision import DTYPES, Precision
 from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
@@ -47,9 +48,9 @@ class CopyOptions(DescribedOptions):
     backbone: str | None = option(None, "network of an sscd:URI weight file", "method", choices=BACKBONES)
     dims: int | None = option(None, "dimension of the descriptors of an sscd:URI weight file", "method")
     pool_param: float | None = option(None, "GeM power of an sscd:URI weight file", "method", default_words="3.0")
-    dtype: str = option(
-        "float32", "precision of a model on a GPU", "method", choices=("float32", "float16", "bfloat16")
-    )
+    dtype: str = option("float32", "precision of a model on a GPU", "method", choices=DTYPES)
+    tf32: bool = option(False, "multiply a model's float32 as TF32 on a GPU: faster, to ten bits", "method")
+    compile: bool = option(False, "let torch.compile make the kernels of an sscd:URI network", "method")
     codecs: str | None = option(
         None,
         "FAISS index_factory strings ending in Flat, separated by ;",
@@ -61,10 +62,14 @@ class CopyOptions(DescribedOptions):
         False, "write the descriptors to results/ as ISC HDF5 files, a submission", "protocol"
     )
 
+    @property
+    def precision(self) -> Precision:
+        return Precision(self.dtype, self.tf32, self.compile)
+
 
 # What the other ways in have no use for. Options that published commands always give (--size …) are let pass.
 OF_WEIGHTS = ("backbone", "dims", "pool_param")
-OF_PICTURES = ("queries", "references", "training", "distractors", "exif_rotate", "dtype")
+OF_PICTURES = ("queries", "references", "training", "distractors", "exif_rotate", "dtype", "tf32", "compile")
 OF_SEARCH = ("codecs", "score_norm", "k", "global_candidates", "export_descriptors")
 IDLE = {"features": OF_PICTURES, "results": OF_PICTURES + OF_SEARCH}
 
@@ -133,8 +138,9 @@ def check_k(k: int, problems: ProblemList) -> None:
         problems.add(f"--k {k}: expected at least 1")
 
 
-def descriptor_of(options: CopyOptions) -> ImageSpec | None:
+def descriptor_of(job: Job[CopyOptions]) -> ImageSpec | None:
     """The descriptor that is asked for, checked; None where vectors or results are given."""
+    options = job.options
     network = {key: value for key in OF_WEIGHTS if (value := getattr(options, key)) is not None}
     if options.descriptor is None or not options.descriptor.startswith("sscd:"):
         if network:
@@ -143,7 +149,8 @@ def descriptor_of(options: CopyOptions) -> ImageSpec | None:
             return None
     mode = "long_edge" if options.resize_long_edge else "short_edge" if options.preserve_aspect_ratio else "square"
     arguments = {**options.descriptor_args, **network}
-    return resolve_images(options.descriptor, arguments, Preprocess(options.size, mode), options.dtype)
+    options.precision.check_device(job.device)
+    return resolve_images(options.descriptor, arguments, Preprocess(options.size, mode), options.precision)
 
 
 def preprocessing_notes(options: CopyOptions) -> Iterable[str]:
@@ -232,6 +239,7 @@ def describe(
         return stored
     folders = {one.role: one.source for one in sets if isinstance(one, PictureSet)}
     device = device_for(job, run, descriptor.uses_gpu)
+    descriptor.precision.check_device(device)
     batch_size, shard_size, rotate = job.batch_size, job.shard_size, job.options.exif_rotate
     how = Extraction(descriptor, device, batch_size, shard_size, job.skip_bad_input, rotate)
     return stored | describe_folders(run, folders, how)

@@ -14,8 +14,8 @@ from typing import Generic, TypeVar
 
 from raybench import storage
 from raybench.benchmarks.job import Job
-from raybench.benchmarks.options import asked, option
-from raybench.benchmarks.patches import MODEL_OPTIONS, DescribedPatches, PatchOptions, check_patch_inputs, read_files
+from raybench.benchmarks.options import option
+from raybench.benchmarks.patches import DescribedPatches, PatchOptions, check_patch_inputs, read_files
 from raybench.digests import digest_of
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
 
@@ -69,9 +69,6 @@ class ResultFiles(Generic[Result]):
 def check_inputs(job: Job[HBenchOptions]) -> str:
     """Exactly one place to enter, with what it needs. Returns the folder of the tasks, which is always needed."""
     check_patch_inputs(job, ("descriptor", "features", "results"))
-    models = asked(job.options, MODEL_OPTIONS)
-    if models and not job.options.descriptor:
-        raise ConfigError(f"{job.benchmark}: {models[0]} goes with --descriptor torchscript:URI")
     if not job.options.benchmarks:
         raise ConfigError(f"{job.benchmark}: --benchmarks is missing, the folder that holds the .benchmark files")
     return job.options.benchmarks

@@ -120,6 +120,19 @@ def tss(_: str, row: Row, facts: Facts) -> str:
     return f"yes: T5 of {group}, if its tool counts both directions and mirrored pairs as the kit does"
 
 
+def comparable(benchmark: str, row: Row, facts: Facts) -> str:
+    """The benchmark's verdict, unless this run's descriptors have another arithmetic than published ones.
+
+    >>> row = {"split_or_set": "a", "metric": "mAP_percent"}
+    >>> comparable("hpatches-matching", row, {"splits": {"a"}, "precision": "TF32"})
+    'no, because the descriptors of this run were computed by TF32, not in exact float32'
+    """
+    verdict = VERDICTS[benchmark](benchmark, row, facts)
+    if verdict.startswith("yes") and facts.get("precision"):
+        return f"no, because the descriptors of this run were computed by {facts['precision']}, not in exact float32"
+    return verdict
+
+
 VERDICTS: dict[str, Callable[[str, Row, Facts], str]] = {
     "hbench-classification": hpatches,
     "hbench-matching": hpatches,

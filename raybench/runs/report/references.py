@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 from importlib.resources import files
 
-from raybench.runs.report.comparable import VERDICTS, Facts, Row
+from raybench.runs.report.comparable import Facts, Row, comparable
 from raybench.table import Cell, Table
 
 COLUMNS = ("method", "set", "metric", "value", "comparable", "source")
@@ -34,14 +34,13 @@ def published(benchmark: str, facts: Facts) -> Table | None:
     found = [row for row in csv.DictReader(text.splitlines()) if _is_wanted(row, wanted)]
     if not found:
         return None
-    verdict = VERDICTS[benchmark]
     rows: list[tuple[Cell, ...]] = [
         (
             row["method"],
             row["split_or_set"],
             row["metric"],
             float(row["value"]) / (100 if "_percent" in row["metric"] else 1),
-            verdict(benchmark, row, facts),
+            comparable(benchmark, row, facts),
             f"{row['source_repo']}: {row['source_path']}",
         )
         for row in found

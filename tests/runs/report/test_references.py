@@ -62,6 +62,15 @@ def test_a_copydays_row_is_comparable_only_with_as_many_images_and_the_same_code
     assert "no row" in copydays("copydays", row, {**facts, "codecs": {"Flat"}})
 
 
+@pytest.mark.parametrize("benchmark", ["disc2021", "hpatches-matching", "copydays"])
+def test_no_row_is_comparable_with_descriptors_of_another_arithmetic(benchmark):
+    facts = {**FULL_DISC, "queries": 3_212} if benchmark == "copydays" else FULL_DISC
+    exact, fast = (published(benchmark, {**facts, "precision": words}).rows for words in ("", "float16, torch.compile"))
+    assert any(row[4].startswith("yes") for row in exact)
+    assert all(row[4].startswith("no") for row in fast)
+    assert any("computed by float16, torch.compile, not in exact float32" in row[4] for row in fast)
+
+
 def test_comparable_rows_come_first_and_unknown_benchmarks_have_none():
     verdicts = [row[4][:2] for row in published("hpatches-matching", {"splits": {"full"}}).rows]
     assert verdicts == sorted(verdicts, reverse=True)
