@@ -28,6 +28,7 @@ from raybench.engine.stages import Mapped
 from raybench.errors import DataError, Problems
 from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.extract.image_headers import Headers, read_headers
+from raybench.extract.joined_sets import join_shards
 from raybench.extract.vector_set import VectorSet, vector_arrays
 from raybench.formats.images import decode_image
 from raybench.formats.shardfile import Arrays
@@ -216,7 +217,10 @@ def _describe(run: Run, role: str, folder: ImageFolder, headers: Headers, how: E
     stage = DescribeImages(folder, order, how)
     mapped = run.map(stage, len(order), how.shard_size or default_shard_size(len(order), prepared_bytes))
     late = _survey(run, mapped, stage)
-    return Described(VectorSet(role, mapped, len(folder)), np.array(sorted([*headers.broken, *late]), np.int64))
+    vectors = VectorSet(role, mapped, len(folder))
+    if how.shard_size is None:  # whoever gives a size gets files of it
+        vectors = join_shards(run, vectors)
+    return Described(vectors, np.array(sorted([*headers.broken, *late]), np.int64))
 
 
 def shape_order(descriptor: ImageSpec, headers: Headers) -> tuple[NDArray[np.int64], int]:

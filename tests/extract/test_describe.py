@@ -297,6 +297,15 @@ def test_the_shard_size_is_by_number_and_size_of_images_alone(count, bytes_each,
     assert default_shard_size(count, count * bytes_each) == size
 
 
+def test_vectors_of_small_shards_are_published_together_unless_a_size_is_asked_for(pictures, inline):
+    folder, spec = scan(pictures()), resolve_images("thumbnail", {}, SMALL)
+    together, _ = describe(inline(), folder, spec, "all", "cpu")
+    apart, _ = describe(inline(), folder, spec, "all", "cpu", shard_size=16)
+    assert [len(vectors.mapped.shards) for vectors in (together, apart)] == [1, 2]
+    for place, row in rows_of(together).items():
+        np.testing.assert_array_equal(rows_of(apart)[place], row)
+
+
 def test_images_on_object_storage_give_the_same_rows(pictures, inline, s3):
     folder = pictures(5)
     spec = resolve_images("thumbnail", {}, SMALL)
