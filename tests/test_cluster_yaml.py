@@ -6,11 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +67,18 @@ def test_gpu_nodes_end_with_faiss_gpu_alone(cluster: Any) -> None:
         for wanted in ("pip install -c constraints.txt '.[gpu]'", "uninstall -y faiss-cpu", "faiss-gpu")
     )
     assert extra < removal < last == len(commands) - 1
+
+
+def test_what_gpu_nodes_install_is_pinned_in_one_place_and_fits_the_package() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = {pin.name: pin.specifier for line in lines if not line.startswith("#") for pin in [Requirement(line)]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for line in (*project["dependencies"], *project["optional-dependencies"]["gpu"]):
+        wanted = Requirement(line)
+        if wanted.name in ("torch", "faiss-gpu"):
+            (pin,) = pins.pop(wanted.name)
+            assert pin.operator == "==" and wanted.specifier.contains(pin.version)
+    assert not pins.keys() & {"torch", "faiss-gpu"}
 
 
 def test_environment_runs_and_data_stay_at_home(cluster: Any) -> None:

@@ -34,7 +34,7 @@ HOMES = {
     "faiss": {"search/by_faiss.py", "search/codecs.py"},
     "torch": {
         f"descriptors/{name}.py"
-        for name in ("specs", "torch_models", "torchscript", "image_networks", "device_batches", "sscd", "sscd_network")
+        for name in ("cuda", "device_batches", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
     }
     | {"sources/sscd_features.py", "search/by_torch.py", "search/coarse.py"},
     "cv2": {f"descriptors/{name}.py" for name in ("libraries", "opencv", "pixels", "flow_opencv", "dense_sift")}

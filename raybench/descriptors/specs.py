@@ -19,6 +19,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from raybench import storage
+from raybench.descriptors.cuda import device_for_torch
 from raybench.descriptors.libraries import libraries_of
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.digests import digest_of, digest_of_bytes
@@ -59,9 +60,7 @@ def moved(descriptor: Any, gpu: bool) -> Any:
     """The descriptor on the device that this process really has: a logical GPU of Ray's is no CUDA device."""
     move = getattr(descriptor, "to", None)
     if move is not None:
-        import torch
-
-        move("cuda" if gpu and torch.cuda.is_available() else "cpu")
+        move(device_for_torch(gpu))
     return descriptor
 
 

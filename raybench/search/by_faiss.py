@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.descriptors.cuda import give_back_memory
+from raybench.errors import ConfigError
 from raybench.search.bound import Bound, norms, radius, scale_of, scaled
 from raybench.search.by_numpy import ByNumpy
 from raybench.search.distances import RowPairs
 from raybench.search.proposers import Unsettled, in_question
 
 MOST_ON_GPU = 2_048  # neighbours that FAISS's GPU kernels can select
+TEMPORARY_BYTES = 2**29  # of FAISS's working memory on a GPU, else 1.5 GB: networks and references need the rest
 
 
 class ByFaiss:
@@ -32,9 +35,20 @@ class ByFaiss:
         # A grant of Ray may be a logical GPU, and faiss-cpu knows none at all: only FAISS itself can tell.
         self._gpu = gpu and getattr(faiss, "get_num_gpus", lambda: 0)() > 0
 
+    @classmethod
+    def on_gpu(cls) -> ByFaiss:
+        """The proposer on the GPU, which must be one that FAISS sees."""
+        made = cls(gpu=True)
+        if not made._gpu:
+            raise ConfigError("sees no GPU; is faiss-gpu installed, and faiss-cpu not?")
+        return made
+
     @cached_property
     def _resources(self) -> Any:
-        return self._faiss.StandardGpuResources()
+        give_back_memory()
+        resources = self._faiss.StandardGpuResources()
+        resources.setTempMemory(TEMPORARY_BYTES)
+        return resources
 
     def near(
         self, queries: NDArray[np.float32], references: NDArray[np.float32], k: int, distance: str
