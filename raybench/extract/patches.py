@@ -287,7 +287,7 @@ def _features(items: list[MaybeItem]) -> Arrays:
 
 
 def _compact(_: str, vectors: NDArray[Any]) -> NDArray[Any]:
-    narrow = vectors.astype(np.float32)
+    narrow = vectors.astype(np.float32, copy=False)
     return narrow if np.array_equal(narrow, vectors) else vectors
 
 
