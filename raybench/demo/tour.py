@@ -8,10 +8,10 @@ from typing import Any
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
-from raybench.benchmarks.tss.methods import FLOW_METHODS
 from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
 from raybench.demo.tss import make_tss
+from raybench.descriptors import FLOW_METHODS
 from raybench.runs.evaluate import Evaluation, evaluate, open_session
 from raybench.runs.finished import shown_run
 from raybench.runs.jobs import Settings, make_job
@@ -70,7 +70,7 @@ def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
     given = inputs[benchmark.split("-")[0]]
     places = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
     folders = {"out": str(out / benchmark / subject), "store": str(out / "store")}
-    return make_job(BENCHMARKS[benchmark], {"descriptor": subject, **places, **folders})[0]
+    return make_job(BENCHMARKS[benchmark].open(), {"descriptor": subject, **places, **folders})[0]
 
 
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:

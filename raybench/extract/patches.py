@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import Descriptor, DescriptorSpec, moved
+from raybench.descriptors.patch_descriptors import Descriptor
+from raybench.descriptors.specs import DescriptorSpec, moved
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard

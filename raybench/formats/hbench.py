@@ -18,7 +18,6 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from raybench.errors import DataError
-from raybench.formats.images import open_image
 from raybench.formats.whole_numbers import whole_rows
 
 PNG_HEADER_BYTES = 24
@@ -65,6 +64,8 @@ def strip_shape(header: bytes, name: str) -> tuple[int, int]:
 
 def read_strip(data: bytes, name: str) -> NDArray[np.uint8]:
     """The patches of a strip, (n, side, side)."""
+    from raybench.formats.images import open_image  # Pillow, which files of text do without
+
     count, side = strip_shape(data[:PNG_HEADER_BYTES], name)
     try:
         with open_image(data) as image:

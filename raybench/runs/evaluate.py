@@ -83,7 +83,7 @@ def _ready(job: Job[Any], settings: Settings) -> Ready:
     there = _manifest_there(job.out, settings.overwrite) if job.out else None
     if there is not None and not settings.overwrite:
         refuse_other_run(there, asked, job.out)
-    plan = BENCHMARKS[job.benchmark].prepare(job)
+    plan = BENCHMARKS[job.benchmark].open().prepare(job)
     return Ready(job, plan, dataclasses.replace(asked, inputs=plan.inputs), there)
 
 

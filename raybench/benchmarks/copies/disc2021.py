@@ -322,8 +322,6 @@ def predictions_file(candidates: Candidates, queries: Names, references: Names) 
 
 BENCHMARK = Benchmark(
     name="disc2021",
-    summary="DISC2021 copy detection: pooled µAP over codecs and score normalisations",
-    needs="--data (DISC root) and --descriptor, or --features (vectors), or --results predictions.csv",
     options=DiscOptions,
     prepare=prepare,
     fractions=DISC_FRACTIONS,

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from raybench.benchmarks.curves import curve_arrays, curve_file
 from raybench.benchmarks.hpatches.inputs import (
     NOISE_LEVELS,
-    TASK_NEEDS,
     HPatchesOptions,
     SplitPatches,
     job_notes,
@@ -281,8 +280,6 @@ GROUP_NOTES = (
 
 BENCHMARK = Benchmark(
     name="hpatches-verification",
-    summary="HPatches 2017 patch verification: ROC AUC (balanced) and trapezoid AP (imbalanced) of listed pairs",
-    needs=TASK_NEEDS,
     options=VerificationOptions,
     prepare=prepare,
     fractions=fractions_of(FIGURES),
