@@ -124,10 +124,10 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         from raybench import storage
         from raybench.cli.options import jobs_of
-        from raybench.runs.evaluate import evaluate, evaluate_all
+        from raybench.runs.evaluate import evaluate_all
 
         jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
-        for found in [evaluate(jobs[0], settings)] if len(jobs) == 1 else evaluate_all(jobs, settings):
+        for found in evaluate_all(jobs, settings):
             if found.already_done:
                 click.echo(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
             click.echo(found.tables[0].to_text())
