@@ -20,6 +20,8 @@ from raybench.engine.run import Executor
 from raybench.errors import ConfigError
 from raybench.runs.jobs import Settings
 
+BEFORE_RAY_SECONDS = 0.05  # in which wrong arguments and missing files are found
+
 
 @dataclass(frozen=True)
 class Session:
@@ -78,8 +80,9 @@ class ComingSession:
         job, settings = self._job, self._settings
         if settings.ray == "off":
             return Session(InlineExecutor(self._shown, gpus=_gpu_here(job.device)), self._shown)
-        # Only a run on Ray pays for importing it: a quarter of a second, in which a wrong argument or a missing file is
-        # found. Nothing was started by then.
+        if self._ending.wait(BEFORE_RAY_SECONDS):
+            return None
+        # Only a run on Ray pays for importing it, a quarter of a second, in which many a wrong file is found.
         from raybench.engine.ray_core import connect
         from raybench.engine.telemetry import Counters
 

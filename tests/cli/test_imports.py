@@ -35,9 +35,3 @@ def test_the_options_of_patch_benchmarks_are_shown_without_what_reads_and_search
     code, packages = imported("run", benchmark, "--help")
     assert code == 0
     assert not packages & (HEAVY - {"pyarrow"})  # which their lists are parsed by
-
-
-def test_a_wrong_argument_is_found_without_ray(tmp_path):
-    code, packages = imported("run", "hpatches", "--split", "a", "--out", tmp_path)
-    assert code == 2
-    assert "ray" not in packages

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from raybench.benchmarks import BENCHMARKS, Listed
-
 TESTS = Path(__file__).parents[1]
 
 # A command, and which of Ray's sessions it started: each has a folder, whose name ends with the process that made it.
@@ -107,9 +105,10 @@ def test_input_found_bad_while_ray_comes_up_leaves_no_process(tmp_path):
     assert processes_of(left["started"][0]) == []
 
 
-def test_problems_of_inputs_come_before_those_of_ray(raybench, monkeypatch, words, tmp_path):
-    monkeypatch.setitem(BENCHMARKS, "toy", Listed("toy_benchmark:BENCHMARK", "Vowels of words", "--words"))
+def test_problems_of_inputs_come_before_those_of_ray(words, tmp_path):
     nobody = ("--ray", "127.0.0.1:1", "--out", tmp_path / "out")
-    assert raybench("run", "toy", *nobody).errors == ["toy: --words is missing, the folder of word lists"]
-    (line,) = raybench("run", "toy", "--words", words, *nobody).errors
-    assert "--ray 127.0.0.1:1: nobody listens there" in line
+    left, said = toy(tmp_path, *nobody)
+    assert (left["code"], said) == (2, "error: toy: --words is missing, the folder of word lists\n")
+    left, said = toy(tmp_path, "--words", words, *nobody)
+    assert left["code"] == 2
+    assert "error: --ray 127.0.0.1:1: nobody listens there" in said
