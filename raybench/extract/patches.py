@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import Descriptor, DescriptorSpec, described_each, moved
+from raybench.descriptors.patch_descriptors import Descriptor
+from raybench.descriptors.specs import DescriptorSpec, described_each, moved
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
@@ -298,7 +299,7 @@ def _features(items: list[MaybeItem]) -> Arrays:
 
 
 def _compact(_: str, vectors: NDArray[Any]) -> NDArray[Any]:
-    narrow = vectors.astype(np.float32)
+    narrow = vectors.astype(np.float32, copy=False)
     return narrow if np.array_equal(narrow, vectors) else vectors
 
 

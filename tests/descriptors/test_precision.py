@@ -10,9 +10,9 @@ import pytest
 import torch
 from image_models import weight_file
 
-from raybench.descriptors import resolve
 from raybench.descriptors.image_descriptors import resolve_images
 from raybench.descriptors.image_networks import TorchNetwork
+from raybench.descriptors.patch_descriptors import resolve
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.torchscript import TorchScript
 from raybench.errors import ConfigError
