@@ -22,11 +22,15 @@ BENCHES = {
     "image-extraction": "tests.perf.image_extraction",
     "search": "tests.perf.search",
     "search-memory": "tests.perf.search_memory",
+    "disc": "tests.perf.disc_command",
     "pooled": "tests.perf.pooled",
     "flow": "tests.perf.flow",
 }
 # Minutes and gigabytes.
-ONLY_WHEN_ASKED = {"full-size": "tests.perf.full_size", "vector-files": "tests.perf.vector_files"}
+ONLY_WHEN_ASKED = {
+    "full-size": "tests.perf.full_size",
+    "vector-files": "tests.perf.vector_files",
+}
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
