@@ -50,7 +50,7 @@ def figures(folder: Path, references: int = REFERENCES, rounds: int = ROUNDS) ->
     note = f"{min(seconds for seconds, _, _ in checks):.2f} s by the clock, start included"
     most = max(2.0, MOST_SECONDS * share)
     yield Measured(what, "CPU s", [cpu for _, cpu, _ in checks], most=most, note=note)
-    yield Memory(what, max(peak for _, _, peak in checks), max(3e8, MOST_BYTES * share))
+    yield Memory(f"{what}, memory", max(peak for _, _, peak in checks), max(3e8, MOST_BYTES * share))
     yield from _planned(folder / "disc/val_ref")
 
 
