@@ -26,7 +26,11 @@ BENCHES = {
     "flow": "tests.perf.flow",
 }
 # Minutes and gigabytes.
-ONLY_WHEN_ASKED = {"full-size": "tests.perf.full_size", "vector-files": "tests.perf.vector_files"}
+ONLY_WHEN_ASKED = {
+    "full-size": "tests.perf.full_size",
+    "hpatches-start": "tests.perf.hpatches_start",
+    "vector-files": "tests.perf.vector_files",
+}
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
