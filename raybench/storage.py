@@ -23,8 +23,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-import fsspec
-
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import ConfigError, StorageError
 from raybench.retries import ATTEMPTS, with_retries
@@ -74,6 +72,8 @@ def checked(uri: str) -> str:
             f"{parts.scheme}://…: a URI must not carry credentials, a query or another URI; "
             "credentials come from the environment"
         )
+    import fsspec  # takes as long as numpy, and most runs have paths only
+
     if parts.scheme not in fsspec.available_protocols():
         raise ConfigError(f"{uri}: unknown scheme {parts.scheme!r}; use a path, file://, s3:// or another fsspec URL")
     return uri.rstrip("/")
@@ -260,6 +260,8 @@ def ahead(function: Callable[[T], R], items: Iterable[T], most: int) -> Iterator
 
 @cache
 def _filesystem_of(protocol: str) -> Any:
+    import fsspec
+
     if protocol in ("s3", "s3a"):
         # Servers other than Amazon's answer a range with the checksum of the whole; shard files have their own.
         checksums = {"request_checksum_calculation": "when_required", "response_checksum_validation": "when_required"}

@@ -80,8 +80,6 @@ def result_file(words: WordList, scores: Arrays) -> bytes:
 
 BENCHMARK = Benchmark(
     name="toy",
-    summary="Vowels of words",
-    needs="--words",
     options=ToyOptions,
     prepare=prepare,
     fractions=fractions_of(FIGURES),

@@ -124,11 +124,9 @@ class Plan(Protocol):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One benchmark: what it is, what it takes, and how a job becomes a plan (raising every problem at once)."""
+    """One benchmark: what it takes, and how a job becomes a plan (raising every problem at once)."""
 
     name: str
-    summary: str
-    needs: str
     options: type[Any]  # a frozen dataclass of `option` fields
     prepare: Callable[[Job[Any]], Plan]
     fractions: frozenset[str]

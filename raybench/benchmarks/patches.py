@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from raybench import storage
 from raybench.benchmarks.job import DescribedOptions, Job, check_one_given, device_for
 from raybench.benchmarks.options import option
-from raybench.descriptors import DescriptorSpec, resolve
+from raybench.descriptors.patch_descriptors import resolve
+from raybench.descriptors.specs import DescriptorSpec
 from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, InputError, ProblemList

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.list_sizes import ListSizes
 from raybench.errors import ConfigError, ProblemList
 from raybench.formats.hpatches import MOST_NUMBER
 from raybench.sources.patches import Source
@@ -24,17 +24,6 @@ CHANGE_PREFIXES = {"illum": "i_", "view": "v_"}
 
 Numbers = NDArray[np.int64]
 PatchCounts = Mapping[str, Mapping[str, int]]  # sequence -> image -> how many patches
-
-
-@dataclass(frozen=True)
-class ListSizes:
-    """How long the lists are: pairs of each kind, queries and sequences of a retrieval task, distractors."""
-
-    positives: int = 10_000
-    negatives: int = 50_000
-    queries: int = 1_000
-    pool_sequences: int = 5
-    distractors: int = 20_000
 
 
 def patch_counts(source: Source) -> dict[str, dict[str, int]]:

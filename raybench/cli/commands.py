@@ -1,7 +1,8 @@
 """The command line: parse, call the library, print. Options, outputs and exit codes are a contract (see the README).
 
 Every option is accepted with `-` or `_`. A problem of the user's is one line on standard error and exit code 2; a shard
-that failed for good is 3; an interrupt is 130 and says how to go on.
+that failed for good is 3; an interrupt is 130 and says how to go on. Each command imports what it needs when it runs,
+so that help and lists are there at once.
 """
 
 from __future__ import annotations
@@ -11,26 +12,21 @@ import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from raybench import __version__, storage
+from raybench import __version__
 from raybench.benchmarks import BENCHMARKS, FAMILIES
-from raybench.benchmarks.job import Benchmark
-from raybench.benchmarks.task_files import ListSizes, hbench_tasks, hpatches_tasks, patch_counts
-from raybench.benchmarks.tss.methods import FLOW_METHODS
-from raybench.cli.options import POSITIVE, GroupedCommand, command_options, jobs_of
-from raybench.descriptors import DESCRIPTORS, MODEL_FILES
-from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
+from raybench.benchmarks.list_sizes import ListSizes
+from raybench.cli.groups import GroupedCommand
+from raybench.descriptors import DESCRIPTORS, FLOW_METHODS, IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, MODEL_FILES
 from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
-from raybench.runs.evaluate import evaluate, evaluate_all, preflight
-from raybench.runs.finished import finished_manifest, shown_run
-from raybench.runs.jobs import Settings
-from raybench.runs.report.page import Shown, write_report
-from raybench.sources.strips import Strips
-from raybench.sources.vector_files import VectorFiles
 
+if TYPE_CHECKING:
+    from raybench.runs.report.page import Shown
+
+POSITIVE = click.IntRange(min=1)
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
 
 
@@ -87,7 +83,7 @@ def cli() -> None:
     """Evaluate descriptors, copy detection and dense flow: images → descriptors → results → table."""
 
 
-Action = Callable[[Sequence[Benchmark]], Callable[..., None]]
+Action = Callable[[Sequence[str]], Callable[..., None]]  # from the names of benchmarks to what runs them
 
 
 class BenchmarkGroup(click.Group):
@@ -104,12 +100,16 @@ class BenchmarkGroup(click.Group):
         names = FAMILIES.get(cmd_name, (cmd_name,))
         if not BENCHMARKS.keys() >= set(names):
             return None
-        members = [BENCHMARKS[name] for name in names]
-        options, groups = command_options(members, self._out_required)
-        summary = members[0].summary if len(members) == 1 else ", ".join(names)
-        described = f"{summary}.\n\nNeeds {members[0].needs}."
-        callback = self._action(members)
-        return GroupedCommand(cmd_name, params=list(options), callback=callback, help=described, groups=groups)
+        first = BENCHMARKS[names[0]]
+        summary = first.summary if len(names) == 1 else ", ".join(names)
+        described = f"{summary}.\n\nNeeds {first.needs}."
+
+        def options() -> tuple[list[click.Option], dict[str, str]]:
+            from raybench.cli.options import command_options
+
+            return command_options([BENCHMARKS[name].open() for name in names], self._out_required)
+
+        return GroupedCommand(cmd_name, options, callback=self._action(names), help=described)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
@@ -120,10 +120,14 @@ class BenchmarkGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _run(members: Sequence[Benchmark]) -> Callable[..., None]:
+def _run(names: Sequence[str]) -> Callable[..., None]:
     def command(**given: Any) -> None:
-        jobs, settings = jobs_of(members, given)
-        for found in [evaluate(jobs[0], settings)] if len(jobs) == 1 else evaluate_all(jobs, settings):
+        from raybench import storage
+        from raybench.cli.options import jobs_of
+        from raybench.runs.evaluate import evaluate_all
+
+        jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
+        for found in evaluate_all(jobs, settings):
             if found.already_done:
                 click.echo(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
             click.echo(found.tables[0].to_text())
@@ -132,9 +136,12 @@ def _run(members: Sequence[Benchmark]) -> Callable[..., None]:
     return command
 
 
-def _check(members: Sequence[Benchmark]) -> Callable[..., None]:
+def _check(names: Sequence[str]) -> Callable[..., None]:
     def command(**given: Any) -> None:
-        for found in preflight(*jobs_of(members, given)):
+        from raybench.cli.options import jobs_of
+        from raybench.runs.evaluate import preflight
+
+        for found in preflight(*jobs_of([BENCHMARKS[name].open() for name in names], given)):
             click.echo(f"good: {found}")
 
     return command
@@ -150,8 +157,8 @@ cli.add_command(
 def list_() -> None:
     """Benchmarks and descriptors, and what each needs."""
     click.echo("benchmarks")
-    for benchmark in BENCHMARKS.values():
-        click.echo(f"  {benchmark.name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
+    for name, benchmark in BENCHMARKS.items():
+        click.echo(f"  {name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
     _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
@@ -170,6 +177,9 @@ def _list_descriptors(of: str, named: Iterable[str], files: Collection[str]) -> 
 @click.option("--out", default="report.html", show_default=True, metavar="FILE.html")
 def report(runs: tuple[str, ...], out: str) -> None:
     """One self-contained page over finished runs."""
+    from raybench import storage
+    from raybench.runs.report.page import write_report
+
     page = write_report([_shown(uri) for uri in map(storage.checked, runs)])
     target = storage.checked(out)
     storage.publish(target, page.encode())
@@ -178,6 +188,8 @@ def report(runs: tuple[str, ...], out: str) -> None:
 
 def _shown(uri: str) -> Shown:
     """A run for the page, without pictures where what they show is gone."""
+    from raybench.runs.finished import finished_manifest, shown_run
+
     finished_manifest(uri)
     try:
         return shown_run(uri)
@@ -208,6 +220,11 @@ def _shown(uri: str) -> Shown:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 def tasks(protocol: str, data: str | None, features: str | None, out: str, seed: int, **sizes: int) -> None:
     """Make task files for patch data of your own: .benchmark sets (hbench) or split CSVs (hpatches)."""
+    from raybench import storage
+    from raybench.benchmarks.task_files import hbench_tasks, hpatches_tasks, patch_counts
+    from raybench.sources.strips import Strips
+    from raybench.sources.vector_files import VectorFiles
+
     if (data is None) == (features is None):
         raise ConfigError("tasks: give one of --data, --features")
     source = Strips.scan(storage.checked(data)) if data else VectorFiles.scan(storage.checked(features or ""))
@@ -227,6 +244,7 @@ def tasks(protocol: str, data: str | None, features: str | None, out: str, seed:
 def demo(out: str, ray: str, progress: str) -> None:
     """Make small data sets from real photos, run every benchmark, write one report."""
     from raybench.demo.tour import run_demo
+    from raybench.runs.jobs import Settings
 
     tables, page = run_demo(Path(out).absolute(), Settings(ray=ray, progress=progress))
     for table in tables:

@@ -7,33 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-import yaml
 
 from raybench import storage
 from raybench.benchmarks.job import Benchmark, Job
-from raybench.benchmarks.options import GROUPS, Option
+from raybench.benchmarks.options import Option
 from raybench.errors import ConfigError, suggestion
 from raybench.runs.jobs import Settings, make_job, options_for
 
-POSITIVE = click.IntRange(min=1)
 METAVARS = {"descriptor": "SPEC", "ray": "ADDRESS|local|off"}
 NOT_IN_CONFIG = ("config", "help", "debug")
-
-
-class GroupedCommand(click.Command):
-    """A command whose help shows its options by group."""
-
-    def __init__(self, *given: Any, groups: dict[str, str], **more: Any) -> None:
-        super().__init__(*given, **more)
-        self._groups = groups  # of options, by key; what is in none comes with the last
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for group in GROUPS:
-            own = [one for one in self.get_params(ctx) if self._groups.get(one.name or "", GROUPS[-1]) == group]
-            records = [record for one in own if (record := one.get_help_record(ctx)) is not None]
-            if records:
-                with formatter.section(group.capitalize()):
-                    formatter.write_dl(records)
 
 
 def command_options(members: Sequence[Benchmark], out_required: bool) -> tuple[list[click.Option], dict[str, str]]:
@@ -96,6 +78,8 @@ def _config(ctx: click.Context, _: click.Parameter, file: str | None) -> None:
     """Values of `--config FILE.yaml` become defaults; flags win."""
     if file is None:
         return
+    import yaml
+
     try:
         values = yaml.safe_load(storage.read(storage.checked(file)))
     except FileNotFoundError:

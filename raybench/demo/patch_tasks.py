@@ -11,7 +11,8 @@ import pathlib
 
 import numpy as np
 
-from raybench.benchmarks.task_files import IMAGES_PER_LEVEL, LEVEL_LETTERS, ListSizes, hbench_tasks, hpatches_tasks
+from raybench.benchmarks.list_sizes import ListSizes
+from raybench.benchmarks.task_files import IMAGES_PER_LEVEL, LEVEL_LETTERS, hbench_tasks, hpatches_tasks
 
 POSITIVE_PAIRS, NEGATIVE_PAIRS = 600, 3000  # per list
 NEGATIVE_KINDS = ("diffseq", "sameseq")

@@ -8,15 +8,16 @@ from typing import Any
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
-from raybench.benchmarks.tss.methods import FLOW_METHODS
 from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
 from raybench.demo.tss import make_tss
-from raybench.runs.evaluate import Evaluation, evaluate, open_session
+from raybench.descriptors import FLOW_METHODS
+from raybench.runs.evaluate import Evaluation, evaluate
 from raybench.runs.finished import shown_run
 from raybench.runs.jobs import Settings, make_job
 from raybench.runs.manifest import Manifest
 from raybench.runs.report.page import Shown, write_report
+from raybench.runs.sessions import coming_session
 from raybench.table import Table, joined
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
@@ -46,7 +47,7 @@ def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
             make(folder)
             (folder / "made").touch()
     jobs = {(name, subject): _job(name, out, subject) for name, subjects in STOPS.items() for subject in subjects}
-    with open_session(next(iter(jobs.values())), settings) as session:
+    with coming_session(next(iter(jobs.values())), settings) as session:
         found = {key: evaluate(job, settings, session) for key, job in jobs.items()}
     tables = [_joined(name, found) for name in STOPS]
     page = out / "report.html"
@@ -70,7 +71,7 @@ def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
     given = inputs[benchmark.split("-")[0]]
     places = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
     folders = {"out": str(out / benchmark / subject), "store": str(out / "store")}
-    return make_job(BENCHMARKS[benchmark], {"descriptor": subject, **places, **folders})[0]
+    return make_job(BENCHMARKS[benchmark].open(), {"descriptor": subject, **places, **folders})[0]
 
 
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:

@@ -1,21 +1,12 @@
-"""Patch descriptors: the protocol and the built-in ones by name. Those of whole images are in `image_descriptors`.
+"""What `--descriptor` may name: literal dicts from names and kinds of model files to `module:Class`.
 
-A descriptor is a class with a `name` and two methods. `prepare` runs in CPU load tasks, `describe` on the device. What
-it returns must not depend on which other patches stand in the batch, beyond float rounding.
+Nothing is imported here, so that lists and help are quick. The protocols are in `patch_descriptors`,
+`image_descriptors` and, of flow methods, in `benchmarks.tss.methods`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
-
-from raybench.descriptors.specs import DescriptorSpec, Family, moved, resolve_in
-
-__all__ = ["DESCRIPTORS", "MODEL_FILES", "Descriptor", "DescriptorSpec", "moved", "resolve"]
-
-DESCRIPTORS = {
+DESCRIPTORS = {  # of patches
     "meanstd": "raybench.descriptors.pixels:MeanStd",
     "resize": "raybench.descriptors.pixels:Resize",
     "sift": "raybench.descriptors.opencv:Sift",
@@ -26,22 +17,20 @@ MODEL_FILES = {
     "torchscript": "raybench.descriptors.torchscript:TorchScript",
 }
 
+IMAGE_DESCRIPTORS = {
+    "pdq": "raybench.descriptors.pdq:Pdq",
+    "pdq-float": "raybench.descriptors.pdq:PdqFloat",
+    "thumbnail": "raybench.descriptors.thumbnail:Thumbnail",
+}
+IMAGE_MODEL_FILES = {
+    "torchscript": "raybench.descriptors.image_networks:ImageTorchScript",
+    "sscd": "raybench.descriptors.sscd:Sscd",
+    "onnx": "raybench.descriptors.onnx_images:OnnxImages",
+}
 
-class Descriptor(Protocol):
-    """What every descriptor has. Optional: `distance` ("L2"), `uses_gpu` (True), `version` (1), `to(device)`."""
-
-    @property
-    def name(self) -> str: ...
-
-    def prepare(self, patches: NDArray[np.uint8]) -> NDArray[Any]:
-        """On a CPU: what `describe` takes, from patches (n, side, side)."""
-        ...
-
-    def describe(self, prepared: NDArray[Any]) -> NDArray[Any]:
-        """On the device: (n, dim) floats, or uint8 for binary descriptors."""
-        ...
-
-
-def resolve(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
-    """Check a `--descriptor` of patches and its arguments; unknown names get the list and the nearest one."""
-    return resolve_in(Family(DESCRIPTORS, MODEL_FILES, ("prepare", "describe")), spec, arguments)
+FLOW_METHODS = {
+    "zero": "raybench.descriptors.flow_opencv:Zero",
+    "farneback": "raybench.descriptors.flow_opencv:Farneback",
+    "dis": "raybench.descriptors.flow_opencv:Dis",
+    "dense-sift": "raybench.descriptors.dense_sift:DenseSift",
+}

@@ -1,4 +1,4 @@
-"""Image descriptors: the protocol, the built-in ones by name, and how a spec becomes an object with a digest.
+"""Image descriptors: the protocol, and how a spec becomes an object with a digest.
 
 `prepare` takes one picture at a time, on a CPU, since pictures differ in size; `describe` takes a batch of one shape,
 on the device. A row must not depend on the other pictures of its batch, beyond float rounding.
@@ -12,21 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
 from raybench.descriptors.specs import DescriptorSpec, Family, class_of, is_model_file, resolve_in
 from raybench.digests import digest_of
 from raybench.errors import ConfigError
 from raybench.formats.images import Preprocess
-
-IMAGE_DESCRIPTORS = {
-    "pdq": "raybench.descriptors.pdq:Pdq",
-    "pdq-float": "raybench.descriptors.pdq:PdqFloat",
-    "thumbnail": "raybench.descriptors.thumbnail:Thumbnail",
-}
-IMAGE_MODEL_FILES = {
-    "torchscript": "raybench.descriptors.image_networks:ImageTorchScript",
-    "sscd": "raybench.descriptors.sscd:Sscd",
-    "onnx": "raybench.descriptors.onnx_images:OnnxImages",
-}
 
 
 class ImageDescriptor(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 
 from raybench import storage
-from raybench.descriptors.image_descriptors import IMAGE_MODEL_FILES
+from raybench.descriptors import IMAGE_MODEL_FILES
 from raybench.errors import DataError
 
 

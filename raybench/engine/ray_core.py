@@ -104,6 +104,9 @@ def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, ob
     if owned:
         # Workers run at niceness 15 by default: a local run would lose to any other process.
         os.environ.setdefault("RAY_worker_niceness", "0")
+        if address == "local":
+            # Nothing is scaled there, but the monitor of the first autoscaler takes a second to end; this one none.
+            os.environ.setdefault("RAY_enable_autoscaler_v2", "1")
         _probe(address)
         local: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False} if address == "local" else {}
         try:

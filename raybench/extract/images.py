@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.descriptors import moved
 from raybench.descriptors.image_descriptors import ImageDescriptor, ImageSpec
+from raybench.descriptors.specs import moved
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import Descriptor, DescriptorSpec, moved
+from raybench.descriptors.patch_descriptors import Descriptor
+from raybench.descriptors.specs import DescriptorSpec, moved
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
@@ -287,7 +288,7 @@ def _features(items: list[MaybeItem]) -> Arrays:
 
 
 def _compact(_: str, vectors: NDArray[Any]) -> NDArray[Any]:
-    narrow = vectors.astype(np.float32)
+    narrow = vectors.astype(np.float32, copy=False)
     return narrow if np.array_equal(narrow, vectors) else vectors
 
 

@@ -1,14 +1,17 @@
-"""The tables of DISC2021, as the ISC 2021 tools read and write them: ground truth and predictions.
+"""The tables of DISC2021, as the ISC 2021 tools read and write them: rows of text, ground truth, written predictions.
 
 Ground truth is one pair `query,reference` per line, with an empty reference for a query without match; predictions are
-`query,reference,score`. A first line with the columns' names is optional. All problems of a file are raised together.
+`query,reference,score`, which `disc_predictions` reads. A first line with the columns' names is optional. All problems
+of a file are raised together.
 """
 
 from __future__ import annotations
 
 import codecs
 import io
+import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +24,6 @@ from numpy.typing import NDArray
 from raybench.errors import DataError, ProblemList
 from raybench.formats.names import Names, Strings
 
-MOST_PREDICTIONS = 500_000  # of a submission
 SHOWN = 10  # problems of one kind that are listed; the rest are counted
 DECODED_BYTES = 2**20  # looked at once
 COLUMNS = ("query", "reference", "score")
@@ -57,33 +59,13 @@ class GroundTruth:
         return query[there], reference[there]
 
 
-@dataclass(frozen=True)
-class PredictionTable:
-    """Predictions by name, in the order of the file."""
-
-    name: str
-    query: Strings
-    reference: Strings
-    score: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.score)
-
-
-@dataclass(frozen=True)
-class MatchedTables:
-    """All names that predictions or true pairs have, and the true pairs as indices into them."""
-
-    queries: Names
-    references: Names
-    true_query: NDArray[np.int64]
-    true_reference: NDArray[np.int64]
-
-
 def read_ground_truth(data: bytes, name: str) -> GroundTruth:
     """The true pairs of a file; raises Problems."""
     problems = ProblemList()
-    (query, reference), line = _columns(data, name, 2, problems)
+    rows = read_columns(data, name, 2, header=True)
+    (query, reference), line = rows.columns, rows.line
+    rows.wrong.note(name, problems)
+    rows.nameless.note(name, problems)
     paired = pc.not_equal(reference, "")
     flags = np.asarray(paired)
     _check_twice(name, query, reference, line, problems, "the same pair")
@@ -100,41 +82,6 @@ def read_ground_truth(data: bytes, name: str) -> GroundTruth:
     return GroundTruth(name, query.filter(paired), reference.filter(paired), line[flags], lone)
 
 
-def read_predictions(data: bytes, name: str, most: int | None = MOST_PREDICTIONS) -> PredictionTable:
-    """The predictions of a file, of which there may be at most so many (None: any number); raises Problems."""
-    problems = ProblemList()
-    (query, reference, text), line = _columns(data, name, 3, problems)
-    score = _scores(text, line, name, problems)
-    empty = np.flatnonzero(np.asarray(pc.equal(reference, "")))
-    lines = [f"{name}: line {line[row]}: no reference; expected query,reference,score" for row in empty[:SHOWN]]
-    problems.add_first(lines, len(empty), name, "such lines")
-    if most is not None and len(query) > most:
-        problems.add(f"{name}: {len(query):,} predictions, at most {most:,} are taken; keep those with the best scores")
-    if not problems.lines and not len(query):
-        problems.add(f"{name}: no prediction; expected lines query,reference,score")
-    _check_twice(name, query, reference, line, problems, "the same prediction")
-    problems.check()
-    return PredictionTable(name, query, reference, score)
-
-
-def match_tables(truth: GroundTruth, predictions: PredictionTable) -> MatchedTables:
-    """The names of both tables; that no query of the predictions stands in the ground truth is an error."""
-    listed = pa.concat_arrays([truth.query, truth.unmatched])
-    if not pc.any(pc.is_in(predictions.query, value_set=listed)).as_py():
-        raise DataError(
-            f"{predictions.name}: none of its queries ({predictions.query[0].as_py()!r} …) stands in {truth.name} "
-            f"({listed[0].as_py()!r} …); names must be the same in both"
-        )
-    queries = Names.of(pa.concat_arrays([listed, predictions.query]).unique())
-    references = Names.of(pa.concat_arrays([truth.reference, predictions.reference]).unique())
-    return MatchedTables(
-        queries,
-        references,
-        queries.indices(truth.query),
-        references.indices(truth.reference),
-    )
-
-
 def write_predictions(query: Strings, reference: Strings, score: NDArray[Any]) -> bytes:
     """A predictions file in the order given (in ISC files by query, then falling score), scores at full precision.
 
@@ -149,19 +96,49 @@ def write_predictions(query: Strings, reference: Strings, score: NDArray[Any]) -
     return sink.getvalue()
 
 
-def _columns(data: bytes, name: str, width: int, problems: ProblemList) -> tuple[list[Strings], NDArray[np.int64]]:
-    """The columns as text without surrounding blanks, and the line of each row; blank lines aside."""
+class Noted:
+    """Problems of one kind: the first few, in words, and how many there are."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._lines, self._count = what, list[str](), 0
+
+    def add(self, lines: Iterable[str], count: int) -> None:
+        """Some more; of the lines only those that are still shown are made."""
+        self._lines += itertools.islice(lines, SHOWN - len(self._lines))
+        self._count += count
+
+    def join(self, others: Noted) -> None:
+        """Those of a later part of the file."""
+        self.add(others._lines, others._count)
+
+    def note(self, name: str, problems: ProblemList) -> None:
+        problems.add_first(self._lines, self._count, name, self._what)
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Rows as text without surrounding blanks, the line of each (blank lines aside), what is wrong, and all lines."""
+
+    columns: list[Strings]
+    line: NDArray[np.int64]
+    wrong: Noted
+    nameless: Noted
+    lines: int
+
+
+def read_columns(data: bytes, name: str, width: int, header: bool, first_line: int = 1) -> TextRows:
+    """The rows of a whole file, or of some of its lines, of which the first has this number and may be a header."""
+    wrong, nameless = Noted("lines with a wrong number of columns"), Noted("lines without a query")
     if not data.strip():
-        return [pa.array([], pa.string())] * width, np.zeros(0, np.int64)
+        return TextRows([pa.array([], pa.string())] * width, np.zeros(0, np.int64), wrong, nameless, data.count(b"\n"))
     _check_text(data, name)
     skipped: list[int] = []
-    wrong: list[str] = []
 
     def odd_row(row: Any) -> str:
         skipped.append(row.number)
         if row.text.strip():
-            found = f"{row.actual_columns} columns"
-            wrong.append(f"{name}: line {row.number}: {found}, expected {width} ({','.join(COLUMNS[:width])})")
+            found, number = f"{row.actual_columns} columns", row.number + first_line - 1
+            wrong.add([f"{name}: line {number}: {found}, expected {width} ({','.join(COLUMNS[:width])})"], 1)
         return "skip"
 
     try:
@@ -175,16 +152,16 @@ def _columns(data: bytes, name: str, width: int, problems: ProblemList) -> tuple
         )
     except pa.ArrowInvalid as error:
         raise DataError(f"{name}: no CSV file of UTF-8 text ({' '.join(str(error).split())})") from None
-    problems.add_first(wrong[:SHOWN], len(wrong), name, "lines with a wrong number of columns")
-    line = np.delete(np.arange(1, len(table) + len(skipped) + 1), np.array(skipped, np.int64) - 1)
+    lines = len(table) + len(skipped)
+    line = np.delete(np.arange(first_line, first_line + lines), np.array(skipped, np.int64) - 1)
     columns = [pc.utf8_trim_whitespace(table[column].combine_chunks()) for column in COLUMNS[:width]]
     written = np.any([np.asarray(pc.not_equal(column, "")) for column in columns], axis=0)
-    written[: int(_has_header(data, width))] = False
+    written[: int(header and _has_header(data, width))] = False
     columns, line = [column.filter(pa.array(written)) for column in columns], line[written]
-    nameless = np.flatnonzero(np.asarray(pc.equal(columns[0], "")))
-    lines = [f"{name}: line {line[row]}: no query; expected {','.join(COLUMNS[:width])}" for row in nameless[:SHOWN]]
-    problems.add_first(lines, len(nameless), name, "lines without a query")
-    return columns, line
+    bare = np.flatnonzero(np.asarray(pc.equal(columns[0], "")))
+    expected = ",".join(COLUMNS[:width])
+    nameless.add((f"{name}: line {line[row]}: no query; expected {expected}" for row in bare), len(bare))
+    return TextRows(columns, line, wrong, nameless, lines)
 
 
 def _check_text(data: bytes, name: str) -> None:
@@ -202,24 +179,6 @@ def _has_header(data: bytes, width: int) -> bool:
     first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace").lower()
     names = re.sub(r'[\s"]', "", first).split(",")
     return names in ([f"{column}_id" for column in COLUMNS[:2]] + ["score"] * (width - 2), list(COLUMNS[:width]))
-
-
-def _scores(text: Strings, line: NDArray[np.int64], name: str, problems: ProblemList) -> NDArray[np.float64]:
-    try:
-        score = np.asarray(text.cast(pa.float64()), np.float64)
-    except pa.ArrowInvalid:
-        score = np.array([_number(value) for value in text.to_pylist()], np.float64)
-    bad = np.flatnonzero(np.isnan(score))
-    lines = [f"{name}: line {line[row]}: score {text[row].as_py()!r} is no number" for row in bad[:SHOWN].tolist()]
-    problems.add_first(lines, len(bad), name, "scores that are no numbers")
-    return score
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 def _check_twice(

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 
 def write_parquet(columns: dict[str, NDArray[Any]]) -> bytes:
     """A Parquet file with these columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq  # brings Arrow's S3, 50 ms that only stages of curves should pay
+
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns, metadata={}), sink)
     return bytes(sink.getvalue())
@@ -23,5 +24,8 @@ def write_parquet(columns: dict[str, NDArray[Any]]) -> bytes:
 
 def read_parquet(data: bytes) -> dict[str, NDArray[Any]]:
     """The columns of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     table = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
     return {name: np.asarray(table[name]) for name in table.column_names}

@@ -7,13 +7,15 @@ finite; bytes and whole numbers are refused, since nobody could say what they st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raybench.errors import DataError, ProblemList
-from raybench.formats.names import Strings
+
+if TYPE_CHECKING:
+    from raybench.formats.names import Strings
 
 VECTORS = ("vectors", "embeddings")
 OTHER_VECTORS = ("descriptors",)  # counts where neither of those is there

@@ -5,8 +5,8 @@ Plain rows keep their kind of number: bytes of packed bits stay bytes, what is f
 
 from __future__ import annotations
 
+import importlib
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 
 from raybench.errors import DataError
 from raybench.formats import hbench
-from raybench.formats.hdf5_vectors import Hdf5Vectors, read_hdf5_rows
-from raybench.formats.npz_vectors import NpzVectors
-from raybench.formats.parquet_vectors import ParquetVectors, read_parquet_rows
 from raybench.formats.vector_columns import VectorReader
 
 
@@ -32,20 +29,25 @@ def read_npy_rows(data: bytes, name: str) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class VectorKind:
-    """How files of one kind are read: their plain rows from bytes, and a reader of rows with names; None if never."""
+    """How files of one kind are read, as `module:name`, imported when the first such file is there; "" if never.
 
-    plain: Callable[[bytes, str], NDArray[Any]] | None = None
-    named: Callable[[BinaryIO, str], VectorReader] | None = None
+    `plain` makes rows of bytes and a name, `named` a reader of rows with names of an open file and its name.
+    """
+
+    plain: str = ""
+    named: str = ""
 
 
-HDF5 = VectorKind(read_hdf5_rows, Hdf5Vectors)
+HDF5 = VectorKind("raybench.formats.hdf5_vectors:read_hdf5_rows", "raybench.formats.hdf5_vectors:Hdf5Vectors")
 VECTOR_KINDS = {
-    ".csv": VectorKind(plain=hbench.read_descriptors),
-    ".npy": VectorKind(plain=read_npy_rows),
+    ".csv": VectorKind(plain="raybench.formats.hbench:read_descriptors"),
+    ".npy": VectorKind(plain="raybench.formats.vector_kinds:read_npy_rows"),
     ".h5": HDF5,
     ".hdf5": HDF5,
-    ".npz": VectorKind(named=NpzVectors),
-    ".parquet": VectorKind(read_parquet_rows, ParquetVectors),
+    ".npz": VectorKind(named="raybench.formats.npz_vectors:NpzVectors"),
+    ".parquet": VectorKind(
+        "raybench.formats.parquet_vectors:read_parquet_rows", "raybench.formats.parquet_vectors:ParquetVectors"
+    ),
 }
 PLAIN_SUFFIXES = tuple(suffix for suffix, kind in VECTOR_KINDS.items() if kind.plain)
 NAMED_SUFFIXES = tuple(suffix for suffix, kind in VECTOR_KINDS.items() if kind.named)
@@ -53,9 +55,8 @@ NAMED_SUFFIXES = tuple(suffix for suffix, kind in VECTOR_KINDS.items() if kind.n
 
 def open_named(file: BinaryIO, name: str, suffix: str) -> VectorReader:
     """A reader of a file of named vectors; raises all that is wrong with its header together."""
-    reader = VECTOR_KINDS[suffix].named
-    assert reader is not None
-    return reader(file, name)
+    reader: VectorReader = _imported(VECTOR_KINDS[suffix].named)(file, name)
+    return reader
 
 
 def read_plain(data: bytes, name: str, suffix: str) -> NDArray[Any]:
@@ -77,10 +78,13 @@ def plain_shape(data: bytes, name: str, suffix: str) -> tuple[int, int]:
 
 
 def _numbers(data: bytes, name: str, suffix: str) -> NDArray[Any]:
-    read = VECTOR_KINDS[suffix].plain
-    assert read is not None
-    rows = read(data, name)
+    rows: NDArray[Any] = _imported(VECTOR_KINDS[suffix].plain)(data, name)
     if rows.ndim != 2 or not len(rows) or rows.dtype.kind not in "biuf":
         found = f"an array of shape {rows.shape} and type {rows.dtype}"
         raise DataError(f"{name}: {found}; expected numbers, one row a patch")
     return rows
+
+
+def _imported(where: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job, Outcome, Plan
-from raybench.engine.inline import InlineExecutor
-from raybench.engine.progress import Observer, Observers, progress
-from raybench.engine.run import Executor, Run
-from raybench.errors import ConfigError, DataError, ProblemList
+from raybench.engine.run import Run
+from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.runs.finished import read_tables
 from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.runs.report.curves import curves_of
 from raybench.runs.report.page import Shown, write_report
 from raybench.runs.report.references import published
+from raybench.runs.sessions import ComingSession, Session, coming_session
 from raybench.table import Table
 
 # Arguments that change time and place, never a result: a run may be resumed with others.
@@ -38,16 +35,20 @@ class Evaluation:
     already_done: bool = False
 
 
-def evaluate(job: Job[Any], settings: Settings, session: Session | None = None) -> Evaluation:
+def evaluate(job: Job[Any], settings: Settings, session: ComingSession) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
     return _evaluate(_ready(job, settings), settings, session)
 
 
 def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluation]:
-    """Run jobs one after the other in one session, once all are found good; problems of all are raised together."""
-    ready = _all_ready(jobs, settings)
-    with open_session(jobs[0], settings) as session:
-        return [_evaluate(one, settings, session) for one in ready]
+    """Run jobs one after the other in one session, once all are found good; problems of all are raised together.
+
+    Ray comes up while inputs are checked; where every job may be done already, only once one is found not to be.
+    """
+    with coming_session(jobs[0], settings) as session:
+        if not all(_may_be_done(job, settings) for job in jobs):
+            session.begin()
+        return [_evaluate(one, settings, session) for one in _all_ready(jobs, settings)]
 
 
 def preflight(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
@@ -83,53 +84,26 @@ def _ready(job: Job[Any], settings: Settings) -> Ready:
     there = _manifest_there(job.out, settings.overwrite) if job.out else None
     if there is not None and not settings.overwrite:
         refuse_other_run(there, asked, job.out)
-    plan = BENCHMARKS[job.benchmark].prepare(job)
+    plan = BENCHMARKS[job.benchmark].open().prepare(job)
     return Ready(job, plan, dataclasses.replace(asked, inputs=plan.inputs), there)
 
 
-def _evaluate(ready: Ready, settings: Settings, session: Session | None) -> Evaluation:
+def _may_be_done(job: Job[Any], settings: Settings) -> bool:
+    """Whether the output folder holds a finished run, or a manifest that can't be read; inputs are not looked at."""
+    try:
+        there = read_manifest(job.out)
+    except InputError:
+        there = None
+    return not settings.overwrite and there is not None and there.status == "done"
+
+
+def _evaluate(ready: Ready, settings: Settings, session: ComingSession) -> Evaluation:
     job, there = ready.job, ready.there
     if there is not None and not settings.overwrite and there.is_done_as(ready.asked):
         return _found(job, settings, there)
     # What is there is removed only once the run has started, and until it is done the manifest knows of it.
     asked = dataclasses.replace(ready.asked, files=there.files if there else [])
-    if session is None:
-        with open_session(job, settings) as own:
-            return _perform(job, settings, asked, ready.plan, own)
-    return _perform(job, settings, asked, ready.plan, session)
-
-
-@dataclass(frozen=True)
-class Session:
-    """An executor that is up, and who watches it; may serve many evaluations."""
-
-    executor: Executor
-    observer: Observer
-
-
-@contextmanager
-def open_session(job: Job[Any], settings: Settings) -> Iterator[Session]:
-    """Join or start Ray, or stay in this process; ended with the block."""
-    shown = progress(settings.progress)
-    observer = shown
-    executor: Executor
-    if settings.ray == "off":
-        executor = InlineExecutor(observer, gpus=_gpu_here(job.device))
-    else:
-        # Only a run on Ray pays for importing it.
-        from raybench.engine.ray_core import connect
-        from raybench.engine.telemetry import Counters
-
-        starting = "starting Ray on this machine" if settings.ray == "local" else f"joining Ray at {settings.ray}"
-        shown.said(starting)
-        watchers: list[Observer] = [shown]
-        observer = Observers(watchers)
-        executor = connect(settings.ray, cpus=settings.cpus, gpus=job.gpus, device=job.device, observer=observer)
-        watchers.append(Counters())
-    try:
-        yield Session(executor, observer)
-    finally:
-        executor.close()
+    return _perform(job, settings, asked, ready.plan, session.get())
 
 
 def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
@@ -210,11 +184,3 @@ def _arguments(job: Job[Any]) -> dict[str, Any]:
 
 def _execution(job: Job[Any], settings: Settings) -> dict[str, Any]:
     return {**{key: getattr(job, key) for key in TIME_AND_PLACE}, **dataclasses.asdict(settings)}
-
-
-def _gpu_here(device: str) -> int:
-    """1 if `--ray off` may use a GPU of this machine."""
-    there = Path("/dev/nvidiactl").exists()
-    if device == "gpu" and not there:
-        raise ConfigError("--device gpu: this machine has no GPU; give --device cpu or auto")
-    return int(there and device != "cpu")

@@ -28,7 +28,7 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
     """The tables of a finished run, main table first."""
     if manifest.benchmark not in BENCHMARKS:
         raise DataError(f"{out}: its benchmark {manifest.benchmark!r} is none of {', '.join(BENCHMARKS)}")
-    benchmark = BENCHMARKS[manifest.benchmark]
+    benchmark = BENCHMARKS[manifest.benchmark].open()
     tables = []
     further = [name for name in manifest.files if name.startswith("tables/") and name.endswith(".csv")]
     for name in [benchmark.main_file, *further]:
@@ -46,6 +46,6 @@ def shown_run(out: str, pictured: bool = True) -> Shown:
     """A run for the page. Pictures may be drawn anew from the run's data; raises InputError if those are gone."""
     manifest = finished_manifest(out)
     tables = read_tables(out, manifest)
-    gallery = BENCHMARKS[manifest.benchmark].gallery if pictured else None
+    gallery = BENCHMARKS[manifest.benchmark].open().gallery if pictured else None
     pictures = gallery(out, manifest.arguments, tables) if gallery else ()
     return Shown(manifest, tables, pictures, curves_of(out, manifest.files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,12 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.a_image)
 
+    @classmethod
+    def joined(cls, parts: Iterable[Pairs]) -> Pairs:
+        """The pairs of all parts, one behind the other."""
+        columns = zip(*((part.a_image, part.a_patch, part.b_image, part.b_patch) for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
     def at(self, chosen: slice | NDArray[Any]) -> Pairs:
         """Some of the pairs, in this order."""
         return Pairs(self.a_image[chosen], self.a_patch[chosen], self.b_image[chosen], self.b_patch[chosen])
@@ -44,7 +51,7 @@ class PairDistances:
 
     features: Features
     pairs: Pairs
-    index: NDArray[np.int64]
+    index: NDArray[Any]  # of each pair in the list; as small as their number allows
     distance: str
     listed: str
     skip: bool
@@ -61,7 +68,7 @@ class PairDistances:
         return slice(shard.start, shard.stop)
 
     def compute(self, payload: slice) -> Arrays:
-        index, pairs = self.index[payload], self.pairs.at(payload)
+        index, pairs = self.index[payload].astype(np.int64), self.pairs.at(payload)
         distances = np.full(len(index), np.nan)
         usable = self._usable(pairs) if self.skip else slice(None)
         distances[usable] = self._measured(pairs.at(usable))
@@ -94,10 +101,13 @@ def pair_distances(
     size = shard_size or PAIRS_PER_SHARD
     order = _tiled(features, pairs, tiles=len(pairs) / size)
     listed = digest_of(pairs.a_image, pairs.a_patch, pairs.b_image, pairs.b_patch)  # the order follows from these
-    return run.map(PairDistances(features, pairs.at(order), order, distance, listed, skip), len(pairs), size)
+    count = len(pairs)
+    pairs = pairs.at(order)  # of a list of millions that only the caller's call held, one order is enough
+    order = order.astype(np.min_scalar_type(count))
+    return run.map(PairDistances(features, pairs, order, distance, listed, skip), count, size)
 
 
-def _tiled(features: Features, pairs: Pairs, tiles: float) -> NDArray[np.int64]:
+def _tiled(features: Features, pairs: Pairs, tiles: float) -> NDArray[Any]:
     """Pairs tile by tile of feature files x feature files, then file by file, so that a shard covers about one tile."""
     files = len(features.mapped.shards)
     small = np.min_scalar_type(files)  # numpy sorts integers of 8 and 16 bits by radix, seven times as fast

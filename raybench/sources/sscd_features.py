@@ -18,7 +18,6 @@ from raybench.errors import DataError, reason_of
 from raybench.formats.names import Strings, strings
 from raybench.formats.vector_columns import pick
 
-SSCD_SUFFIX = ".pt"
 SPLITS = {"references": (0, "R", 6), "queries": (1, "Q", 5), "training": (2, "T", 6)}  # number, letter, digits
 DIGITS = 9  # of the number that stands for a name where the file has none
 

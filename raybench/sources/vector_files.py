@@ -15,9 +15,9 @@ from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import DataError, ProblemList
 from raybench.formats.vector_columns import VectorReader
 from raybench.formats.vector_kinds import NAMED_SUFFIXES, PLAIN_SUFFIXES, open_named, plain_shape, read_plain
-from raybench.sources.sscd_features import SSCD_SUFFIX, SscdFeatures
 from raybench.sources.strips import list_sequence_files, sequence_entries
 
+SSCD_SUFFIX = ".pt"  # of the SSCD tools' feature files
 SET_SUFFIXES = (*NAMED_SUFFIXES, SSCD_SUFFIX)
 
 
@@ -40,6 +40,8 @@ class VectorFile:
         path = storage.fetch(self.uri)
         suffix = PurePosixPath(self.uri).suffix.lower()
         if suffix == SSCD_SUFFIX:
+            from raybench.sources.sscd_features import SscdFeatures  # with Arrow's functions, which patches do without
+
             return SscdFeatures(path, self.uri, self.part)
         if suffix not in NAMED_SUFFIXES:
             raise DataError(f"{self.uri}: expected a file of vectors ({', '.join(SET_SUFFIXES)})")

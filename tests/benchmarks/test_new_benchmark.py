@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-import toy_benchmark
 
-from raybench.benchmarks import BENCHMARKS
+from raybench.benchmarks import BENCHMARKS, Listed
 
 
 @pytest.fixture(autouse=True)
 def line_in_benchmarks(monkeypatch):
-    monkeypatch.setitem(BENCHMARKS, "toy", toy_benchmark.BENCHMARK)
+    monkeypatch.setitem(BENCHMARKS, "toy", Listed("toy_benchmark:BENCHMARK", "Vowels of words", "--words"))
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import pytest
 import torch
 from image_models import onnx_file, weight_file
 
-from raybench.descriptors.image_descriptors import IMAGE_DESCRIPTORS, resolve_images
+from raybench.descriptors import IMAGE_DESCRIPTORS
+from raybench.descriptors.image_descriptors import resolve_images
 from raybench.errors import ConfigError, DataError
 from raybench.formats.images import Preprocess, normalised
 

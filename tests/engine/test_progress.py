@@ -11,7 +11,8 @@ import time
 import pytest
 
 from raybench.engine import progress as module
-from raybench.engine.progress import Bar, JsonLines, Observer, Observers, Pace, progress
+from raybench.engine.progress import JsonLines, Observer, Observers, Pace, progress
+from raybench.engine.progress_bar import Bar
 from raybench.engine.stages import Place, Receipt
 
 

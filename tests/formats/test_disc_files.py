@@ -1,14 +1,31 @@
 """Ground truth and predictions of DISC2021: real files, wrong files, and back."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from raybench.digests import digest_of_bytes
 from raybench.errors import DataError, ProblemList, Problems
-from raybench.formats.disc import match_tables, read_ground_truth, read_predictions, write_predictions
+from raybench.formats.disc import read_ground_truth, write_predictions
+from raybench.formats.disc_predictions import check_predictions, match_tables, read_block
 from raybench.formats.names import Names
+
+BLOCK_BYTES = [7, 40, 2**25]  # a line or none, some lines, all of them
+
+
+def checked(data, block_bytes=2**25, **given):
+    return check_predictions(io.BytesIO(data), "p.csv", block_bytes=block_bytes, **given)
+
+
+def rows_of(data, block_bytes=2**25):
+    """Query, reference and score of every line, read block by block."""
+    file = io.BytesIO(data)
+    parts = [read_block(one.read(file), "p.csv", not one.start) for one in checked(data, block_bytes).blocks]
+    return [row for part in parts for row in zip(*(column.tolist() for column in part), strict=True)]
+
 
 ISC = Path("/work/shared/data/isc2021")
 
@@ -94,58 +111,78 @@ def test_many_unknown_images_are_counted():
     assert problems.lines[-1] == "truth.csv: 39 lines name an unknown query in all, 10 are shown"
 
 
-def test_every_problem_of_predictions_is_named_with_its_line():
-    data = b"query_id,reference_id,score\nQ1,R1,0.5\nQ2,R2\nQ3,R3,x\nQ4,R4,nan\nQ1,R1,0.25\nQ5,,1\nQ1,R1,3\n"
+@pytest.mark.parametrize("block_bytes", BLOCK_BYTES)
+def test_every_problem_of_predictions_is_named_with_its_line(block_bytes):
+    data = b"query_id,reference_id,score\nQ1,R1,0.5\nQ2,R2\nQ3,R3,x\nQ4,R4,nan\nQ1,R1,0.25\n\nQ5,,1\n,R1,2\nQ1,R1,3\n"
     with pytest.raises(Problems) as raised:
-        read_predictions(data, "p.csv")
+        checked(data, block_bytes)
     assert raised.value.lines() == [
         "p.csv: line 3: 2 columns, expected 3 (query,reference,score)",
+        "p.csv: line 9: no query; expected query,reference,score",
         "p.csv: line 4: score 'x' is no number",
         "p.csv: line 5: score 'nan' is no number",
-        "p.csv: line 7: no reference; expected query,reference,score",
+        "p.csv: line 8: no reference; expected query,reference,score",
         "p.csv: lines 2 and 6: the same prediction twice (Q1, R1); keep one",
-        "p.csv: lines 2 and 8: the same prediction twice (Q1, R1); keep one",
+        "p.csv: lines 2 and 10: the same prediction twice (Q1, R1); keep one",
     ]
+
+
+@pytest.mark.parametrize("block_bytes", BLOCK_BYTES)
+def test_many_problems_of_a_kind_are_counted_over_all_blocks(block_bytes):
+    with pytest.raises(Problems) as raised:
+        checked("".join(f"Q{row},R{row % 20},x\n" for row in range(40)).encode() + b"Q7,R7,1\n" * 30, block_bytes)
+    lines = raised.value.lines()
+    assert lines[10] == "p.csv: 40 scores that are no numbers in all, 10 are shown"
+    assert lines[11] == "p.csv: lines 8 and 41: the same prediction twice (Q7, R7); keep one"
+    assert lines[21:] == ["p.csv: 30 lines that repeat an earlier one in all, 10 are shown"]
+
+
+@pytest.mark.parametrize("block_bytes", BLOCK_BYTES)
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n", b"\r\n"])
+def test_predictions_are_the_same_however_the_file_is_cut(block_bytes, end):
+    data = b"query,reference,score\r\nQ1,R1,0.5\n\nQ\xc3\xbc2, R1 ,-1e3\n  \n\nQ1,R2,7" + end
+    found = checked(data, block_bytes)
+    assert (found.count, found.queries.to_pylist(), found.references.to_pylist()) == (3, ["Q1", "Qü2"], ["R1", "R2"])
+    assert rows_of(data, block_bytes) == [("Q1", "R1", 0.5), ("Qü2", "R1", -1000.0), ("Q1", "R2", 7.0)]
+    assert found.digest == digest_of_bytes(data)
 
 
 def test_more_predictions_than_allowed_are_refused():
     data = b"Q1,R1,0.5\nQ1,R2,0.4\n"
-    assert len(read_predictions(data, "p.csv", most=2)) == 2
-    assert len(read_predictions(data, "p.csv", most=None)) == 2
+    assert checked(data, most=2).count == 2
+    assert checked(data, most=None).count == 2
     with pytest.raises(Problems, match=r"p.csv: 2 predictions, at most 1 are taken"):
-        read_predictions(data, "p.csv", most=1)
+        checked(data, most=1)
 
 
-def test_predictions_without_a_line_are_refused():
+@pytest.mark.parametrize("data", [b"", b"\n", b"query_id,reference_id,score\n"])
+def test_predictions_without_a_line_are_refused(data):
     with pytest.raises(Problems, match="no prediction"):
-        read_predictions(b"query_id,reference_id,score\n", "p.csv")
+        checked(data)
 
 
 def test_predictions_are_read_back_as_they_were_written():
-    score = np.array([1 / 3, -1.2345678901234567e-30, 2.0**70, 0.1])
-    query, reference = pa.array(["Q1", "Q1", "Q2", "Q3"]), pa.array(["R3", "R1", "R3", "R9"])
-    data = write_predictions(query, reference, score)
-    back = read_predictions(data, "p.csv")
+    score = [1 / 3, -1.2345678901234567e-30, 2.0**70, 0.1]
+    query, reference = ["Q1", "Q1", "Q2", "Q3"], ["R3", "R1", "R3", "R9"]
+    data = write_predictions(pa.array(query), pa.array(reference), np.array(score))
     assert data.startswith(b"query_id,reference_id,score\nQ1,R3,0.3333333333333333\n")
-    assert back.score.tolist() == score.tolist()
-    assert (back.query, back.reference) == (query, reference)
+    assert rows_of(data) == [*zip(query, reference, score, strict=True)]
 
 
 def test_names_with_commas_quotes_and_other_letters_are_read_back():
-    query, reference = pa.array(["a,b", 'say "ü"']), pa.array(["é 1", "plain"])
-    text = write_predictions(query, reference, np.array([0.5, -1.0]))
-    back = read_predictions(text, "p.csv")
-    assert (back.query, back.reference, back.score.tolist()) == (query, reference, [0.5, -1.0])
+    query, reference = ["a,b", 'say "ü"'], ["é 1", "plain"]
+    text = write_predictions(pa.array(query), pa.array(reference), np.array([0.5, -1.0]))
+    assert rows_of(text) == [*zip(query, reference, [0.5, -1.0], strict=True)]
 
 
 def test_single_precision_scores_are_written_as_they_are():
     data = write_predictions(pa.array(["Q1"]), pa.array(["R1"]), np.array([0.1], np.float32))
-    assert read_predictions(data, "p.csv").score[0] == np.float32(0.1)
+    assert rows_of(data)[0][2] == np.float32(0.1)
 
 
 def test_tables_are_matched_by_name():
     truth = read_ground_truth(b"Q2,R5\nQ9,\n", "truth.csv")
-    tables = match_tables(truth, read_predictions(b"Q9,R1,0.5\nQ2,R5,0.25\nQ3,R5,1\n", "p.csv"))
+    tables = match_tables(truth, checked(b"Q9,R1,0.5\nQ2,R5,0.25\nQ3,R5,1\n"))
     assert [tables.queries[i] for i in range(3)] == ["Q2", "Q3", "Q9"]
     assert (tables.true_query.tolist(), tables.true_reference.tolist()) == ([0], [1])
 
@@ -153,4 +190,4 @@ def test_tables_are_matched_by_name():
 def test_predictions_for_other_queries_are_refused():
     truth = read_ground_truth(b"Q2,R5\n", "truth.csv")
     with pytest.raises(DataError, match=r"none of its queries \('Q2.jpg' …\) stands in truth.csv \('Q2' …\)"):
-        match_tables(truth, read_predictions(b"Q2.jpg,R5.jpg,0.25\n", "p.csv"))
+        match_tables(truth, checked(b"Q2.jpg,R5.jpg,0.25\n"))

@@ -44,6 +44,7 @@ ONLY_WHEN_ASKED = {
     "million-names": "tests.perf.million_names:million",
     "disc-full": "tests.perf.disc_command:full",
     "full-size": "tests.perf.full_size",
+    "hpatches-start": "tests.perf.hpatches_start",
     "vector-files": "tests.perf.vector_files",
 }
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

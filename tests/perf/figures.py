@@ -133,6 +133,22 @@ def shown(value: float, unit: str) -> str:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """One line of the bench on the seconds that a user waits for a command, beside the most that it should take."""
+
+    what: str
+    seconds: float
+    most_seconds: float
+    note: str = ""
+
+    def line(self) -> str:
+        """The figure as a line of text: what, seconds, target, verdict."""
+        verdict = "ok" if self.seconds <= self.most_seconds else "MISSED"
+        words = f"{self.what:<40} {self.seconds:7.2f} s   target {self.most_seconds:g} s  {verdict}"
+        return words + (f"\n    {self.note}" if self.note else "")
+
+
+@dataclass(frozen=True)
 class Memory:
     """One line of the bench on the peak resident size of a process."""
 

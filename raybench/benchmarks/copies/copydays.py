@@ -38,7 +38,7 @@ from raybench.search.set_search import search_sets
 from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.sources.image_folders import list_images
 from raybench.sources.named_vectors import find_vectors
-from raybench.sources.sscd_features import SSCD_SUFFIX
+from raybench.sources.vector_files import SSCD_SUFFIX
 from raybench.table import note_of
 
 BLOCKS_ROLE = "copydays"
@@ -236,8 +236,6 @@ def _skip_notes(images: int, queries: int) -> Iterable[str]:
 
 BENCHMARK = Benchmark(
     name="copydays",
-    summary="Copydays with distractors: mAP of strong copies, pooled uAP, mAP of every block",
-    needs="--data (Copydays root), --distractors and --descriptor, or --features (vectors)",
     options=CopydaysOptions,
     prepare=prepare,
     fractions=COPYDAYS_FRACTIONS,

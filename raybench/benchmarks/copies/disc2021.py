@@ -9,8 +9,9 @@ what a file in the ISC format holds, true pairs what the ground truth says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -32,13 +33,19 @@ from raybench.benchmarks.copies.sets import CopyOptions, ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.descriptors.image_descriptors import ImageSpec
-from raybench.digests import digest_of_bytes
 from raybench.engine.items import PerItem
 from raybench.engine.run import Run
-from raybench.errors import ProblemList, Problems
+from raybench.errors import DataError, ProblemList, Problems
 from raybench.extract.isc_files import isc_content, submission_file
 from raybench.extract.vector_set import VectorSet
-from raybench.formats import disc
+from raybench.formats.disc import write_predictions
+from raybench.formats.disc_predictions import (
+    MOST_PREDICTIONS,
+    LineBlock,
+    check_predictions,
+    match_tables,
+    read_block,
+)
 from raybench.formats.names import Names
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.micro_ap import TruePairs
@@ -82,7 +89,7 @@ class DiscOptions(CopyOptions):
     global_candidates: bool = option(
         False, "main table of the best k x queries pairs over all, not of k per query", "protocol"
     )
-    max_predictions: int = option(disc.MOST_PREDICTIONS, "lines that a predictions file may have", "protocol")
+    max_predictions: int = option(MOST_PREDICTIONS, "lines that a predictions file may have", "protocol")
 
 
 def prepare(job: Job[DiscOptions]) -> DiscPlan | PredictionsPlan:
@@ -98,16 +105,25 @@ def _prepare_predictions(job: Job[DiscOptions], results: str) -> PredictionsPlan
     truth = predictions = None
     with problems.noting():
         truth = find_truth(options.ground_truth, [options.data, options.features, uri.rpartition("/")[0]])
-    with problems.noting():
-        data = image_sets.read_text(uri, "predictions: query,reference,score lines")
-        predictions = disc.read_predictions(data, uri, options.max_predictions)
+    with problems.noting(), _opened(uri) as file:
+        predictions = check_predictions(file, uri, options.max_predictions)
     if truth is None or predictions is None:
         raise Problems(problems.lines)
-    matched = disc.match_tables(truth.pairs, predictions)
+    matched = match_tables(truth.pairs, predictions)
     pairs = TruePairs.of(matched.true_query, matched.true_reference)
-    file = PredictionsFile(uri, digest_of_bytes(data), len(predictions))
-    inputs = {"ground truth": truth.digest, "predictions": file.digest}
-    return PredictionsPlan(job, inputs, pairs, matched.queries, matched.references, file)
+    blocks = tuple(PredictionsBlock(uri, predictions.digest, block) for block in predictions.blocks)
+    inputs = {"ground truth": truth.digest, "predictions": predictions.digest}
+    return PredictionsPlan(job, inputs, pairs, matched.queries, matched.references, blocks, predictions.count)
+
+
+@contextmanager
+def _opened(uri: str) -> Iterator[BinaryIO]:
+    """A predictions file to read from, a remote one in its node-local copy."""
+    try:
+        with storage.fetch(uri).open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise DataError(f"{uri}: does not exist; expected predictions: query,reference,score lines") from None
 
 
 def _prepare_sets(job: Job[DiscOptions]) -> DiscPlan:
@@ -155,12 +171,16 @@ def _check_norms(
 
 
 @dataclass(frozen=True)
-class PredictionsFile:
-    """A file in the ISC format: its URI, the digest of its content, and how many predictions it holds."""
+class PredictionsBlock:
+    """Some lines of a file in the ISC format: its URI, the digest of its whole content, and which lines."""
 
-    name: str
-    digest: str
-    count: int
+    uri: str
+    file_digest: str
+    lines: LineBlock
+
+    @property
+    def name(self) -> str:
+        return f"{self.uri}: lines from {self.lines.first_line:,}"
 
 
 @dataclass(frozen=True)
@@ -172,14 +192,15 @@ class PredictionsPlan:
     truth: TruePairs
     queries: Names
     references: Names
-    file: PredictionsFile
+    blocks: tuple[PredictionsBlock, ...]
+    count: int
 
     @property
     def summary(self) -> str:
-        return f"{self.file.count:,} predictions, {len(self.truth):,} true pairs"
+        return f"{self.count:,} predictions, {len(self.truth):,} true pairs"
 
     def execute(self, run: Run) -> Outcome:
-        read = run.each(load_predictions, [self.file], self.queries, self.references, version=1)
+        read = run.each(load_predictions, self.blocks, self.queries, self.references, version=1)
         candidates = [Candidates(FROM_FILE, read)]
         scores = run.each(score_candidates, candidates, self.truth, len(self.queries), self.job.seed, version=1)
         scored = {FROM_FILE: run.read(scores, 0)}
@@ -275,11 +296,16 @@ class DiscPlan:
         run.write("results/{name}.h5", isc_content, [submission])
 
 
-def load_predictions(file: PredictionsFile, queries: Names, references: Names) -> Arrays:
-    """The pairs of a file, by index in these names."""
-    table = disc.read_predictions(storage.read(file.name), file.name, most=None)
-    query, reference = queries.indices(table.query), references.indices(table.reference)
-    return {"query": query, "reference": reference, "score": table.score}
+def load_predictions(block: PredictionsBlock, queries: Names, references: Names) -> Arrays:
+    """The pairs of some lines of a file, by index in these names."""
+    with _opened(block.uri) as file:
+        data = block.lines.read(file)
+    query, reference, score = read_block(data, block.uri, is_first=not block.lines.start)
+    return {
+        "query": queries.indices(query).astype(np.int32),
+        "reference": references.indices(reference).astype(np.int32),
+        "score": score,
+    }
 
 
 def find_candidates(
@@ -317,13 +343,11 @@ def predictions_file(candidates: Candidates, queries: Names, references: Names) 
     found = candidates.read()
     order = np.lexsort((found.reference, -found.score, found.query))
     names = queries.take(found.query[order]), references.take(found.reference[order])
-    return disc.write_predictions(*names, found.score[order])
+    return write_predictions(*names, found.score[order])
 
 
 BENCHMARK = Benchmark(
     name="disc2021",
-    summary="DISC2021 copy detection: pooled µAP over codecs and score normalisations",
-    needs="--data (DISC root) and --descriptor, or --features (vectors), or --results predictions.csv",
     options=DiscOptions,
     prepare=prepare,
     fractions=DISC_FRACTIONS,

@@ -23,7 +23,7 @@ from raybench.formats.disc import GroundTruth, read_ground_truth
 from raybench.formats.names import Names, common_names
 from raybench.metrics.micro_ap import TruePairs
 from raybench.sources.named_vectors import find_vectors
-from raybench.sources.sscd_features import SSCD_SUFFIX
+from raybench.sources.vector_files import SSCD_SUFFIX
 
 # The published layout first, then the competition's own.
 TRUTHS = ("val_groundtruth_matches.csv", "public_ground_truth.csv")

@@ -8,7 +8,7 @@ trapezoids over the k nearest: the n-th (from 0) true result at rank r (from 0) 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The pairs that a variant proposes for scoring, as one published shard of query, reference and score."""
+    """The pairs that a variant proposes for scoring, as published shards of query, reference and score."""
 
     variant: Variant
     mapped: Mapped
@@ -63,9 +63,16 @@ class Candidates:
     def name(self) -> str:
         return self.variant.name
 
+    def blocks(self) -> Iterator[Predictions]:
+        """Shard by shard, so that one at a time is held."""
+        for shard in self.mapped.shards:
+            arrays = self.mapped.read(shard.index)
+            yield Predictions(arrays["query"], arrays["reference"], arrays["score"])
+
     def read(self) -> Predictions:
-        arrays = self.mapped.read(0)
-        return Predictions(arrays["query"], arrays["reference"], arrays["score"])
+        """All of them, where a search made them: one shard."""
+        (pairs,) = self.blocks()
+        return pairs
 
 
 HEADLINE = (
@@ -91,10 +98,9 @@ def score_candidates(candidates: Candidates, truth: TruePairs, queries: int, see
 
     Recall and threshold are by precision, as in PRECISIONS.
     """
-    pairs = candidates.read()
-    found, counts = count_blocks(truth, lambda: [pairs])
+    found, counts = count_blocks(truth, candidates.blocks)
     figures, curve = measure(truth, found, counts), pooled_curve(truth, found, counts).thinned()
-    draws = pooled_draws(truth, pairs, queries, seed=seed)
+    draws = pooled_draws(truth, candidates.blocks, queries, seed=seed)
     return {
         "uAP": np.array([figures.micro_ap]),
         "accuracy_at_1": np.array([figures.accuracy_at_1]),

@@ -255,8 +255,6 @@ def _group_figures(distances: NDArray[np.float64], positive: Flags) -> list[floa
 
 BENCHMARK = Benchmark(
     name="hbench-classification",
-    summary="HPatches 2016 patch classification: TREC AP and ROC AUC of listed pairs",
-    needs=hbench.COMMON_NEEDS,
     options=HBenchOptions,
     prepare=prepare,
     fractions=FRACTIONS,

@@ -23,8 +23,6 @@ Content = TypeVar("Content")
 Labels = TypeVar("Labels")
 Result = TypeVar("Result")
 
-COMMON_NEEDS = "--benchmarks, and --data with --descriptor, or --features, or --results"
-
 
 @dataclass(frozen=True)
 class HBenchOptions(PatchOptions):

@@ -226,8 +226,6 @@ def _view_table(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.floa
 
 BENCHMARK = Benchmark(
     name="hbench-matching",
-    summary="HPatches 2016 image matching: AP of nearest neighbours over pairs of images",
-    needs=hbench.COMMON_NEEDS,
     options=MatchingOptions,
     prepare=prepare,
     fractions=FRACTIONS,

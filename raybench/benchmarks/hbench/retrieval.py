@@ -326,8 +326,6 @@ def _view_table(tasks: Sequence[PoolTask], scored: Sequence[Arrays]) -> Table:
 
 BENCHMARK = Benchmark(
     name="hbench-retrieval",
-    summary="HPatches 2016 image and patch retrieval: AP over the 50 nearest patches of a pool",
-    needs=hbench.COMMON_NEEDS,
     options=RetrievalOptions,
     prepare=prepare,
     fractions=FRACTIONS,

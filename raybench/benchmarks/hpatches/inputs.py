@@ -31,7 +31,6 @@ from raybench.sources.patches import Source, items_of
 NOISE_LEVELS = ("e", "h", "t")
 NUMBERS = range(files.MOST_NUMBER + 1)
 EVERY_NUMBER = frozenset(NUMBERS)
-TASK_NEEDS = "--tasks, and --data with --descriptor, or --features"
 
 Listed = TypeVar("Listed", bound="PatchList")
 

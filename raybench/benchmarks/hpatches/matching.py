@@ -18,7 +18,6 @@ from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
     NOISE_LEVELS,
     NUMBERS,
-    TASK_NEEDS,
     HPatchesOptions,
     SplitPatches,
     job_notes,
@@ -191,8 +190,6 @@ def image_pair_table(tests: Sequence[MatchedPair], figures: NDArray[np.float64])
 
 BENCHMARK = Benchmark(
     name="hpatches-matching",
-    summary="HPatches 2017 image matching: trapezoid AP and success rate of nearest neighbours",
-    needs=TASK_NEEDS,
     options=HPatchesOptions,
     prepare=prepare,
     fractions=fractions_of((*FIGURES, *PAIR_FIGURES)),

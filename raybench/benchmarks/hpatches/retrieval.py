@@ -18,7 +18,6 @@ from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
     NOISE_LEVELS,
     NUMBERS,
-    TASK_NEEDS,
     HPatchesOptions,
     SplitPatches,
     job_notes,
@@ -238,8 +237,6 @@ def pool_rows(group: tuple[str, ...], means: NDArray[np.float64]) -> Iterator[tu
 
 BENCHMARK = Benchmark(
     name="hpatches-retrieval",
-    summary="HPatches 2017 patch retrieval: trapezoid AP of five views in pools of 100 to 20,000",
-    needs=TASK_NEEDS,
     options=HPatchesOptions,
     prepare=prepare,
     fractions=fractions_of(FIGURES),

@@ -8,7 +8,7 @@ positives and the sort is stable: among equal distances negatives lead.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from raybench.benchmarks.curves import curve_arrays, curve_file
 from raybench.benchmarks.hpatches.inputs import (
     NOISE_LEVELS,
-    TASK_NEEDS,
     HPatchesOptions,
     SplitPatches,
     job_notes,
@@ -91,10 +90,9 @@ def prepare(job: Job[VerificationOptions]) -> HPatchesVerification:
     note_out_of_range(folder, lists, patches, problems)
     problems.check()
     kept, repeated = _kept(job, lists)
-    rankings, pairs = _laid_out(patches, kept)
     notes = (note_of(FIGURES, MEAN_WORDS), *repeated, *job_notes(job, folder, "pairs of each list"))
     inputs = {"tasks": digest, **patches.described.digests}
-    return HPatchesVerification(patches, rankings, pairs, _sequences(patches, kept), inputs, notes)
+    return HPatchesVerification(patches, kept, _rankings(patches, kept), _sequences(patches, kept), inputs, notes)
 
 
 def _numbers_named(lists: Mapping[str, NumberedPairs]) -> dict[str, frozenset[int]]:
@@ -122,29 +120,36 @@ def _kept(
     return kept, (f"{again:,} lines repeat a pair of their list and are {what}.",) if again else ()
 
 
-def _laid_out(patches: SplitPatches, lists: Mapping[str, NumberedPairs]) -> tuple[tuple[Ranking, ...], Pairs]:
-    """What is ranked, and all pairs of the run, one behind the other by split, level and kind."""
+def _rankings(patches: SplitPatches, lists: Mapping[str, NumberedPairs]) -> tuple[Ranking, ...]:
+    """What is ranked, where pairs stand one behind the other by split, level and kind."""
     rankings: list[Ranking] = []
-    parts: list[tuple[NDArray[np.int32], ...]] = []
     start = 0
-    for number, split in enumerate(patches.splits):
-        images = patches.layout.images(number)
-        for level, noise in enumerate(NOISE_LEVELS):
+    for split in patches.splits:
+        for noise in NOISE_LEVELS:
             at = {}
             for kind, stem in PAIR_FILES.items():
-                pairs = lists[stem.format(split.name)]
-                place = patches.layout.of(pairs.sequences)
-                a = images[place[pairs.a_sequence], level, pairs.a_number]
-                b = images[place[pairs.b_sequence], level, pairs.b_number]
-                parts.append((a, pairs.a_patch, b, pairs.b_patch))
-                at[kind] = slice(start, start + len(pairs))
-                start += len(pairs)
+                count = len(lists[stem.format(split.name)])
+                at[kind] = slice(start, start + count)
+                start += count
             rankings += [
                 Ranking(split.name, noise, kind, balanced, at["positive"], at[kind])
                 for kind in NEGATIVES
                 for balanced in (True, False)
             ]
-    return tuple(rankings), Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return tuple(rankings)
+
+
+def _pairs(patches: SplitPatches, lists: Mapping[str, NumberedPairs]) -> Iterator[Pairs]:
+    """All pairs of the run, list by list, by split, level and kind."""
+    for number, split in enumerate(patches.splits):
+        images = patches.layout.images(number)
+        for level in range(len(NOISE_LEVELS)):
+            for stem in PAIR_FILES.values():
+                pairs = lists[stem.format(split.name)]
+                place = patches.layout.of(pairs.sequences)
+                a = images[place[pairs.a_sequence], level, pairs.a_number]
+                b = images[place[pairs.b_sequence], level, pairs.b_number]
+                yield Pairs(a, pairs.a_patch, b, pairs.b_patch)
 
 
 def _sequences(patches: SplitPatches, lists: Mapping[str, NumberedPairs]) -> dict[str, PairSequences]:
@@ -164,23 +169,29 @@ class HPatchesVerification:
     """A job whose files were read and agree with each other."""
 
     patches: SplitPatches
+    lists: Mapping[str, NumberedPairs]
     rankings: tuple[Ranking, ...]
-    pairs: Pairs
     sequences: Mapping[str, PairSequences]  # of the pairs of each list
     inputs: dict[str, str]
     notes: tuple[str, ...]
 
     @property
     def summary(self) -> str:
-        lists = len(self.pairs) // len(NOISE_LEVELS)
-        return f"{self.patches.split_names}: {lists:,} pairs at {len(NOISE_LEVELS)} noise levels"
+        pairs = sum(len(listed) for listed in self.lists.values())
+        return f"{self.patches.split_names}: {pairs:,} pairs at {len(NOISE_LEVELS)} noise levels"
 
     def execute(self, run: Run) -> Outcome:
-        features = self.patches.features(run, np.union1d(self.pairs.a_image, self.pairs.b_image))
+        wanted = [np.union1d(pairs.a_image, pairs.b_image) for pairs in _pairs(self.patches, self.lists)]
+        features = self.patches.features(run, np.unique(np.concatenate(wanted)))
         described = self.patches.described
-        distances = run.fold(
-            pair_distances(run, features, self.pairs, described.distance, described.job.shard_size), Rows
+        measured = pair_distances(
+            run,
+            features,
+            Pairs.joined(_pairs(self.patches, self.lists)),  # held by nobody else once they are brought into order
+            described.distance,
+            described.job.shard_size,
         )
+        distances = run.fold(measured, Rows)
         scores = run.each(score_ranking, self.rankings, distances, version=1)
         run.write("curves/{name}.parquet", curve_file, self.rankings, scores)
         main = verification_table(self.rankings, run.read_each(scores), self.notes)
@@ -281,8 +292,6 @@ GROUP_NOTES = (
 
 BENCHMARK = Benchmark(
     name="hpatches-verification",
-    summary="HPatches 2017 patch verification: ROC AUC (balanced) and trapezoid AP (imbalanced) of listed pairs",
-    needs=TASK_NEEDS,
     options=VerificationOptions,
     prepare=prepare,
     fractions=fractions_of(FIGURES),

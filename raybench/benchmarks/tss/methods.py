@@ -1,4 +1,4 @@
-"""Flow methods: the protocol, the built-in ones by name, and the stage that computes flows of pairs, both ways.
+"""Flow methods: the protocol, and the stage that computes flows of pairs, both ways.
 
 A flow method is a class with a `name` and one method. What it returns for a pair must not depend on which other pairs
 stand in the batch, beyond float rounding.
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, ImagesOfPair, TreeImages
-from raybench.descriptors import DescriptorSpec, moved
-from raybench.descriptors.specs import Family, resolve_in
+from raybench.descriptors import FLOW_METHODS
+from raybench.descriptors.specs import DescriptorSpec, Family, moved, resolve_in
 from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
@@ -25,12 +25,6 @@ from raybench.errors import DataError
 from raybench.formats.flo import FlowField, write_flo
 from raybench.formats.shardfile import Arrays
 
-FLOW_METHODS = {
-    "zero": "raybench.descriptors.flow_opencv:Zero",
-    "farneback": "raybench.descriptors.flow_opencv:Farneback",
-    "dis": "raybench.descriptors.flow_opencv:Dis",
-    "dense-sift": "raybench.descriptors.dense_sift:DenseSift",
-}
 PAIRS_PER_FLOWING = 4  # in a shard, of 800 x 600: 31 MB of flow
 PAIRS_PER_BATCH = 4
 

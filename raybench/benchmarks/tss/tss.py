@@ -41,7 +41,7 @@ from raybench.benchmarks.tss.scoring import (
     score_pairs,
     scored_groups,
 )
-from raybench.descriptors import DescriptorSpec
+from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, ProblemList, Problems
 from raybench.formats.tss import SCORE_COLUMNS, write_scores
@@ -236,8 +236,6 @@ def _state_notes(groups: Sequence[ScoredGroup]) -> list[str]:
 
 BENCHMARK = Benchmark(
     name="tss",
-    summary="TSS dense flow and cosegmentation: flow accuracy (T5 = PCK@0.05) and SegIUR of image pairs",
-    needs="--data (Dataset), and --results (Results), or --descriptor with a flow method",
     options=TssOptions,
     prepare=prepare,
     fractions=fractions_of(FIGURES),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from raybench.benchmarks.tss.methods import FLOW_METHODS, flows_of, resolve_flow
+from raybench.benchmarks.tss.methods import flows_of, resolve_flow
+from raybench.descriptors import FLOW_METHODS
 from raybench.descriptors.dense_sift import DenseSift, sift_grid
 from raybench.descriptors.flow_opencv import Dis, Farneback, Zero, stretched
 

@@ -1,0 +1,35 @@
+"""A command whose options stand in groups in its help, and are made when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from raybench.benchmarks.options import GROUPS
+
+Declared = Callable[[], tuple[list[click.Option], dict[str, str]]]  # options, and the group of each by its key
+
+
+class GroupedCommand(click.Command):
+    """A command of a benchmark, whose module is imported only once its options are asked for: lists do without."""
+
+    def __init__(self, name: str, declared: Declared, **more: Any) -> None:
+        super().__init__(name, **more)
+        self._declared = declared
+        self._groups: dict[str, str] = {}  # what is in none comes with the last
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if not self.params:
+            options, self._groups = self._declared()
+            self.params = list(options)
+        return super().get_params(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for group in GROUPS:
+            own = [one for one in self.get_params(ctx) if self._groups.get(one.name or "", GROUPS[-1]) == group]
+            records = [record for one in own if (record := one.get_help_record(ctx)) is not None]
+            if records:
+                with formatter.section(group.capitalize()):
+                    formatter.write_dl(records)

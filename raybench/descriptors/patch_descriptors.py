@@ -1,0 +1,35 @@
+"""Patch descriptors: the protocol, and how a spec becomes an object with a digest.
+
+A descriptor is a class with a `name` and two methods. `prepare` runs in CPU load tasks, `describe` on the device. What
+it returns must not depend on which other patches stand in the batch, beyond float rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.descriptors import DESCRIPTORS, MODEL_FILES
+from raybench.descriptors.specs import DescriptorSpec, Family, resolve_in
+
+
+class Descriptor(Protocol):
+    """What every descriptor has. Optional: `distance` ("L2"), `uses_gpu` (True), `version` (1), `to(device)`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self, patches: NDArray[np.uint8]) -> NDArray[Any]:
+        """On a CPU: what `describe` takes, from patches (n, side, side)."""
+        ...
+
+    def describe(self, prepared: NDArray[Any]) -> NDArray[Any]:
+        """On the device: (n, dim) floats, or uint8 for binary descriptors."""
+        ...
+
+
+def resolve(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
+    """Check a `--descriptor` of patches and its arguments; unknown names get the list and the nearest one."""
+    return resolve_in(Family(DESCRIPTORS, MODEL_FILES, ("prepare", "describe")), spec, arguments)

@@ -1,0 +1,113 @@
+"""The session in which jobs run: an executor that is up, and who watches it. It may serve many evaluations.
+
+Ray takes seconds to come up, so it does that in a thread, while the caller checks inputs. The thread stays and ends Ray
+itself, at the end: the kernel ends Ray's processes together with the thread that started them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raybench.benchmarks.job import Job
+from raybench.engine.inline import InlineExecutor
+from raybench.engine.progress import Observer, Observers, progress
+from raybench.engine.run import Executor
+from raybench.errors import ConfigError
+from raybench.runs.jobs import Settings
+
+BEFORE_RAY_SECONDS = 0.05  # in which wrong arguments and missing files are found
+
+
+@dataclass(frozen=True)
+class Session:
+    """An executor that is up, and who watches it."""
+
+    executor: Executor
+    observer: Observer
+
+
+class ComingSession:
+    """A session that comes up once it is begun, in the background, or asked for; `close` ends it, or its coming."""
+
+    def __init__(self, job: Job[Any], settings: Settings) -> None:
+        self._job, self._settings = job, settings
+        self._shown = progress(settings.progress)
+        self._thread = threading.Thread(target=self._live, name="raybench-session", daemon=True)
+        self._up, self._ending = threading.Event(), threading.Event()
+        self._session: Session | None = None
+        self._failure: BaseException | None = None
+
+    def begin(self) -> None:
+        """Let it come up while the caller does something else."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def get(self) -> Session:
+        """The session, once it is up; raises what kept it from that."""
+        ray = self._settings.ray
+        if ray != "off" and not self._up.is_set():
+            self._shown.said("starting Ray on this machine" if ray == "local" else f"joining Ray at {ray}")
+        self.begin()
+        self._up.wait()
+        if self._failure is not None:
+            raise self._failure
+        assert self._session is not None
+        return self._session
+
+    def close(self) -> None:
+        self._ending.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _live(self) -> None:
+        """The session's life, from its start to its end."""
+        try:
+            self._session = self._started()
+        except BaseException as error:  # noqa: BLE001 (whoever asks for the session gets it)
+            self._failure = error
+        self._up.set()
+        if self._session is not None:
+            self._ending.wait()
+            self._session.executor.close()
+
+    def _started(self) -> Session | None:
+        """The session; None if it was ended before Ray's own start."""
+        job, settings = self._job, self._settings
+        if settings.ray == "off":
+            return Session(InlineExecutor(self._shown, gpus=_gpu_here(job.device)), self._shown)
+        if self._ending.wait(BEFORE_RAY_SECONDS):
+            return None
+        # Only a run on Ray pays for importing it, a quarter of a second, in which many a wrong file is found.
+        from raybench.engine.ray_core import connect
+        from raybench.engine.telemetry import Counters
+
+        if self._ending.is_set():
+            return None
+        watchers: list[Observer] = [self._shown]
+        observer = Observers(watchers)
+        executor = connect(settings.ray, cpus=settings.cpus, gpus=job.gpus, device=job.device, observer=observer)
+        watchers.append(Counters())
+        return Session(executor, observer)
+
+
+@contextmanager
+def coming_session(job: Job[Any], settings: Settings) -> Iterator[ComingSession]:
+    """A session that joins or starts Ray, or stays in this process; ended with the block."""
+    session = ComingSession(job, settings)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def _gpu_here(device: str) -> int:
+    """1 if `--ray off` may use a GPU of this machine."""
+    there = Path("/dev/nvidiactl").exists()
+    if device == "gpu" and not there:
+        raise ConfigError("--device gpu: this machine has no GPU; give --device cpu or auto")
+    return int(there and device != "cpu")
