@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from raybench import storage
-from raybench.engine.shards import Shard
+from raybench.engine.shards import Shard, Shards
 from raybench.engine.threads import one_blas_thread
 from raybench.errors import CorruptShard
 from raybench.formats import shardfile
@@ -66,7 +66,7 @@ class Mapped:
     store: str
     name: str
     digest: str
-    shards: tuple[Shard, ...]
+    shards: Shards
 
     @property
     def folder(self) -> str:
