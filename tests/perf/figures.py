@@ -53,8 +53,17 @@ class Memory:
 
 def peak_resident_bytes() -> int:
     """The most that this process held so far. `ru_maxrss` would count what its parent held before the exec."""
+    return _status_bytes("VmHWM")
+
+
+def resident_bytes() -> int:
+    """What this process holds now."""
+    return _status_bytes("VmRSS")
+
+
+def _status_bytes(field: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1_024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    return 1_024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
 def cpu_seconds_of(action: Callable[[], object]) -> float:
