@@ -10,11 +10,13 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError
 from raybench.formats.images import SUFFIXES
+from raybench.sources.packed_keys import PackedKeys
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,11 @@ class ImageFolder:
     """Pictures below `root`; keys are relative names, in name order unless they were arranged otherwise."""
 
     root: str
-    keys: tuple[str, ...]
+    keys: Sequence[str]  # a tuple; packed where a folder arrives in another process
     digest: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ImageFolder, (self.root, PackedKeys.of(self.keys), self.digest)
 
     @classmethod
     def scan(cls, root: str, by_content: bool = False, recursive: bool = False) -> ImageFolder:
