@@ -38,7 +38,7 @@ SHARDS = 64  # aimed at, so that eight GPUs have eight each
 PICTURES_PER_SHARD = (16, 2_048)  # fewest, most
 # Of prepared pictures in one shard: three shards wait for each device, in the object store.
 PREPARED_BYTES_PER_SHARD = 128 * 2**20
-FILES_AT_ONCE = 32  # read together, then decoded one by one
+FILES_AHEAD = 32  # read, or being read, while one is decoded
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,15 @@ class DescribeImages:
 
     def _prepared(self, wanted: list[int]) -> Iterator[tuple[int, NDArray[Any] | None]]:
         """Each picture's index and what `prepare` made of it, None where it can't be decoded and may be skipped."""
-        for start in range(0, len(wanted), FILES_AT_ONCE):
-            some = wanted[start : start + FILES_AT_ONCE]
-            for index, data in zip(some, storage.in_parallel(self.folder.read, some), strict=True):
-                try:
-                    image = decode_image(data, self.folder.uri(index), self.how.exif_rotate)
-                except DataError:
-                    if not self.how.skip:
-                        raise
-                    yield index, None
-                else:
-                    yield index, np.asarray(self._opened.prepare(image))
+        for index, data in zip(wanted, storage.ahead(self.folder.read, wanted, FILES_AHEAD), strict=True):
+            try:
+                image = decode_image(data, self.folder.uri(index), self.how.exif_rotate)
+            except DataError:
+                if not self.how.skip:
+                    raise
+                yield index, None
+            else:
+                yield index, np.asarray(self._opened.prepare(image))
 
     def _described(self, payload: Prepared) -> NDArray[Any]:
         size = self.how.batch_size or IMAGES_PER_BATCH[self.how.device]
