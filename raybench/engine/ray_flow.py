@@ -138,7 +138,7 @@ class Flow:
 
     def _start_loading(self) -> None:
         if self._loads is not None:
-            while self._waiting and self._loads.backlog.has_room():
+            while self._waiting and self._loads.has_room(len(self._waiting)):
                 self._loads.start(self._waiting.take())
 
     def _hand_out(self) -> None:

@@ -67,9 +67,14 @@ class LoadsAhead:
         """Fit the number of loads to what the cluster has now."""
         wanted = self._asked or there.cpus
         self.device_loads = self._own if wanted >= there.cpus else 0
-        tasks = max(wanted - self.device_loads, 1)
-        self.backlog.loaders = tasks if self._asked else tasks + -(-tasks // QUEUED_SHARE)
+        self._tasks = max(wanted - self.device_loads, 1)
         self.backlog.room_bytes = there.room_bytes
+
+    def has_room(self, waiting: int) -> bool:
+        """Whether a load may start, of `waiting` shards. The last ones queue for no CPU: a device actor may have one."""
+        queued = -(-self._tasks // QUEUED_SHARE) if self._asked is None and waiting > self._tasks else 0
+        self.backlog.loaders = self._tasks + queued
+        return self.backlog.has_room()
 
     def __contains__(self, reference: Any) -> bool:
         return reference in self._under_way

@@ -15,6 +15,7 @@ BENCHES = {
     "classification": "tests.perf.classification",
     "matching": "tests.perf.matching",
     "ray-overhead": "tests.perf.ray_overhead",
+    "loading": "tests.perf.loading",
     "overlap": "tests.perf.overlap",
     "many-devices": "tests.perf.many_devices",
     "bookkeeping": "tests.perf.bookkeeping",

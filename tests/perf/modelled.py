@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -61,6 +62,7 @@ def _wait(seconds: float) -> None:
 @contextmanager
 def ray_with(cpus: int, gpus: int) -> Iterator[None]:
     """A Ray of its own with so many logical CPUs and GPUs, however many there are."""
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (its name; as `connect` does)
     ray.init("local", num_cpus=cpus, num_gpus=gpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
         yield
