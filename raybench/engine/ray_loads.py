@@ -71,7 +71,7 @@ class LoadsAhead:
         self.backlog.room_bytes = there.room_bytes
 
     def has_room(self, waiting: int) -> bool:
-        """Whether a load may start, of `waiting` shards. The last ones queue for no CPU: a device actor may have one."""
+        """Whether a load may start, of `waiting` shards. The last ones queue for no CPU: a device may be free first."""
         queued = -(-self._tasks // QUEUED_SHARE) if self._asked is None and waiting > self._tasks else 0
         self.backlog.loaders = self._tasks + queued
         return self.backlog.has_room()
