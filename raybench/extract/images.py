@@ -36,7 +36,7 @@ from raybench.sources.image_folders import ImageFolder
 IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
 SHARDS = 64  # aimed at, so that eight GPUs have eight each
 PICTURES_PER_SHARD = (16, 2_048)  # fewest, most
-# Of prepared pictures in one shard: three shards wait for each device, in the object store.
+# Of prepared pictures in one shard: several wait for each device, in the object store.
 PREPARED_BYTES_PER_SHARD = 128 * 2**20
 FILES_AHEAD = 32  # read, or being read, while one is decoded
 
