@@ -1,10 +1,11 @@
 # Each target makes and reuses .venv; nothing else is needed by hand.
-# `make demo`, `make test`, `make test-fast` (no Ray, none that takes seconds: for the inner loop), `make check`, `make bench`.
+# `make demo`, `make test`, `make test-fast` (no Ray, none that takes seconds: for the inner loop), `make check`, `make bench`,
+# `make bench-compare A=one.json B=two.json` (what changed between two runs of the bench).
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-on-ray test-others test-fast check bench
+.PHONY: demo test test-on-ray test-others test-fast check bench bench-compare
 
 demo: $(INSTALLED)
 	$(BIN)/raybench demo --out runs/demo
@@ -30,6 +31,9 @@ check: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.perf.bench
+
+bench-compare: $(INSTALLED)
+	$(BIN)/python -m tests.perf.compare $(A) $(B)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

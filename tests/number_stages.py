@@ -1,4 +1,4 @@
-"""Stages over whole numbers, for tests of the engine: they may die, fail, find bad data, or wait to be killed."""
+"""Stages over whole numbers and their sinks, for tests of the engine: they die, fail, wait to be killed, or count."""
 
 import os
 import signal
@@ -10,6 +10,20 @@ import numpy as np
 
 from raybench.errors import DataError
 from raybench.metrics.partials import Rows
+
+
+def count_up(path):
+    """How often this was called for a path, by any process."""
+    with path.open("a") as file:
+        file.write("x")
+    return path.stat().st_size
+
+
+def announce_and_wait(folder):
+    """Leave this process's number in the file `here`, and wait to be killed."""
+    (folder / "here.tmp").write_text(str(os.getpid()))
+    (folder / "here.tmp").rename(folder / "here")
+    time.sleep(60)
 
 
 @dataclass(frozen=True)
@@ -46,10 +60,7 @@ class Squares:
         return f"numbers {shard.start}..{shard.stop - 1}"
 
     def _count(self):
-        path = Path(self.folder) / self.how
-        with path.open("a") as file:
-            file.write("x")
-        return path.stat().st_size
+        return count_up(Path(self.folder) / self.how)
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,74 @@ class Announcing(Squares):
     def compute(self, payload):
         folder = Path(self.folder)
         if 7 in payload and not (folder / "gone").exists():
-            (folder / "here.tmp").write_text(str(os.getpid()))
-            (folder / "here.tmp").rename(folder / "here")
-            time.sleep(60)
+            announce_and_wait(folder)
         return super().compute(payload)
+
+
+@dataclass(frozen=True)
+class MeetingLoads(Squares):
+    """Loads wait for each other until so many are inside at once; each leaves a file that says how many it saw."""
+
+    on_device: bool = True
+    at_once: int = 1
+
+    def load(self, shard):
+        folder = Path(self.folder)
+        mine = folder / f"inside-{shard.index}"
+        mine.touch()
+        deadline = time.monotonic() + 60
+        while (inside := len(list(folder.glob("inside-*")))) < self.at_once and not (folder / "met").exists():
+            assert time.monotonic() < deadline, f"{inside} loads at once, not {self.at_once}"
+            time.sleep(0.01)
+        (folder / f"saw-{inside}").touch()
+        if inside >= self.at_once:
+            (folder / "met").touch()
+        mine.unlink()
+        return super().load(shard)
+
+
+@dataclass(frozen=True)
+class Heavy(Squares):
+    """Loads 10 MB per shard; a slow device sees how many are loaded and not yet computed."""
+
+    on_device: bool = True
+
+    def load(self, shard):
+        count_up(Path(self.folder) / "loaded")
+        return super().load(shard), np.ones(10**7, np.uint8)
+
+    def compute(self, payload):
+        numbers, _ = payload
+        folder = Path(self.folder)
+        waiting = (folder / "loaded").stat().st_size - count_up(folder / "computed")
+        (folder / f"waiting-{waiting}").touch()
+        return super().compute(numbers)
+
+
+@dataclass(frozen=True)
+class Travelling(Squares):
+    """Leaves a line with the process's number wherever it arrives."""
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        with (Path(self.folder) / "arrivals").open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+@dataclass(frozen=True)
+class FaultySink:
+    """Publishes as another sink does, but at one shard: fails there a number of times, or waits to be killed once."""
+
+    sink: object
+    folder: str
+    at: int
+    how: str
+    times: int = 10**9
+
+    def publish(self, shard, arrays):
+        folder = Path(self.folder)
+        if shard.index == self.at and self.how == "fail" and count_up(folder / "publish") <= self.times:
+            raise OSError("the disk is full")
+        if shard.index == self.at and self.how == "wait" and not (folder / "gone").exists():
+            announce_and_wait(folder)
+        return self.sink.publish(shard, arrays)

@@ -12,7 +12,8 @@ from conftest import GOLDEN
 from raybench.benchmarks.copies.figures import overall_micro_ap, query_ap, relevant_results
 from raybench.errors import ProblemList
 from raybench.formats.copydays import CopydaysLayout
-from raybench.formats.disc import match_tables, read_ground_truth, read_predictions
+from raybench.formats.disc import read_ground_truth
+from raybench.formats.disc_predictions import check_predictions, match_tables, read_block
 from raybench.metrics.micro_ap import Predictions, TruePairs, score_pooled
 from raybench.search.codecs import Transforms
 from raybench.sources.named_vectors import NamedVectors
@@ -94,11 +95,12 @@ def test_figures_of_predictions_are_the_published_ones():
     folder, expected = GOLDEN / "disc" / "data" / "small", DISC["expected_predictions"]
     file = "val_groundtruth_matches.csv"
     truth = read_ground_truth((folder / file).read_bytes(), file)
-    predictions = read_predictions((folder / "predictions.csv").read_bytes(), "predictions.csv")
-    tables = match_tables(truth, predictions)
+    with (folder / "predictions.csv").open("rb") as stream:
+        tables = match_tables(truth, check_predictions(stream, "predictions.csv"))
+    *names, score = read_block((folder / "predictions.csv").read_bytes(), "predictions.csv", is_first=True)
     pairs = TruePairs.of(tables.true_query, tables.true_reference)
-    query, reference = tables.queries.indices(predictions.query), tables.references.indices(predictions.reference)
-    found = score_pooled(pairs, Predictions(query, reference, predictions.score))
+    query, reference = tables.queries.indices(names[0]), tables.references.indices(names[1])
+    found = score_pooled(pairs, Predictions(query, reference, score))
     assert (len(query), len(pairs)) == (expected["n_predictions"], expected["n_gt"])
     assert found.micro_ap == pytest.approx(expected["average_precision"], rel=0, abs=1e-9)
     assert found.at_precision[0].recall == pytest.approx(expected["recall_at_p90"], rel=0, abs=1e-9)

@@ -66,10 +66,10 @@ def test_the_node_local_cache_is_read_once_and_never_stale(s3):
 def test_a_broken_node_local_copy_is_fetched_again(s3):
     import numpy as np
 
-    from raybench.engine.shards import plan
+    from raybench.engine.shards import Shards
     from raybench.engine.stages import Mapped
 
-    mapped = Mapped(f"{s3.bucket('copies')}/store", "x", "digest", plan("x", 1, 1))
+    mapped = Mapped(f"{s3.bucket('copies')}/store", "x", "digest", Shards("x", 1, 1))
     mapped.publish(mapped.shards[0], {"values": np.arange(5)})
     copy = storage.fetch(mapped.uri(0))
     data = bytearray(copy.read_bytes())

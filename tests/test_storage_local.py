@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from pathlib import Path
 
@@ -303,3 +304,38 @@ def test_a_missing_file_in_a_folder_named_bucket_is_a_missing_file(tmp_path):
 
 def test_results_come_in_the_order_of_the_items():
     assert storage.in_parallel(lambda item: item * item, range(50)) == [item * item for item in range(50)]
+
+
+def test_what_is_asked_for_ahead_comes_in_order_and_is_bounded():
+    started = []
+
+    def square(item):
+        started.append(item)
+        return item * item
+
+    results = storage.ahead(square, range(50), most=8)
+    for item in range(50):
+        assert next(results) == item * item
+        assert len(started) <= item + 8
+    assert next(results, None) is None
+
+
+def test_the_next_are_under_way_while_one_is_used():
+    asked = threading.Event()
+
+    def answer(item):
+        if item == 1:
+            asked.set()
+        return item
+
+    results = storage.ahead(answer, range(4), most=2)
+    assert next(results) == 0
+    assert asked.wait(30)
+    assert list(results) == [1, 2, 3]
+
+
+def test_an_error_of_one_comes_at_its_place():
+    results = storage.ahead(lambda item: 1 // (3 - item), range(9), most=4)
+    assert [next(results) for _ in range(3)] == [0, 0, 1]
+    with pytest.raises(ZeroDivisionError):
+        next(results)

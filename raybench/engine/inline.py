@@ -9,11 +9,14 @@ from typing import Any
 from raybench.engine.attempts import Attempts, Failure
 from raybench.engine.progress import Observer
 from raybench.engine.shards import Shard
-from raybench.engine.stages import Place, Receipt, Sink, Stage, finish_shard, load_shard
+from raybench.engine.stages import Place, Receipt, Sink, Stage, compute_shard, load_shard, publish_shard
 
 
 class InlineExecutor:
-    """Runs every shard here, one after the other."""
+    """Runs every shard here, one after the other, in the caller's thread: a debugger and an interrupt reach it.
+
+    Nothing overlaps: torch keeps its number of threads, by which sums are rounded, per thread.
+    """
 
     def __init__(self, observer: Observer, gpus: int = 0) -> None:
         self.gpus = gpus
@@ -27,7 +30,8 @@ class InlineExecutor:
             while True:
                 attempt = attempts.of(shard)
                 try:
-                    receipt = finish_shard(stage, shard, load_shard(stage, shard, place), sink, place)
+                    computed = compute_shard(stage, load_shard(stage, shard, place))
+                    receipt = publish_shard(stage, shard, computed, sink, place)
                 except Exception as error:  # noqa: BLE001 (any failure of a stage is counted, then raised)
                     attempts.note(shard, Failure.of(error))
                     self._observer.retried(stage.name, "error")

@@ -5,8 +5,6 @@ No Ray, even indirectly. A broken shard file, whoever finds it, is unpublished a
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +15,8 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.engine.items import Each, PerItem, Write, name_of
 from raybench.engine.progress import Observer
-from raybench.engine.shards import Shard, plan
+from raybench.engine.receipts import Receipts
+from raybench.engine.shards import ChosenShards, Shard, Shards
 from raybench.engine.stages import Files, Mapped, Receipt, Sink, Stage
 from raybench.errors import CorruptShard, ShardFailed
 from raybench.formats.shardfile import Arrays
@@ -94,13 +93,14 @@ class Run:
     def map(self, stage: Stage, count: int, size: int, wanted: Iterable[int] | None = None) -> Mapped:
         """Publish the stage's shards that hold the wanted items (all by default); those that exist stay."""
         digest = digest_of(stage.digest, count, size)
-        mapped = Mapped(self.store, stage.name, digest, plan(stage.name, count, size))
+        shards = Shards(stage.name, count, size)
+        mapped = Mapped(self.store, stage.name, digest, shards)
         self._known[digest] = (stage, mapped)
-        indices = range(len(mapped.shards)) if wanted is None else sorted({item // size for item in wanted})
+        numbers: Sequence[int] = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
         there = {entry.name for entry in storage.list_files(mapped.folder)}
-        shards = [mapped.shards[index] for index in indices]
-        missing = [shard for shard in shards if shard.file_name not in there]
-        self._perform(stage, missing, mapped, found=len(shards) - len(missing), digest=digest)
+        missing = [number for number in numbers if shards[number].file_name not in there] if there else numbers
+        found = len(numbers) - len(missing)
+        self._perform(stage, ChosenShards(shards, missing), mapped, found, digest)
         return mapped
 
     def fold(self, mapped: Mapped, partial: type[Partial]) -> Mapped:
@@ -128,8 +128,8 @@ class Run:
         names = [pattern.format(name=name_of(item), item=item) for item in items]
         self.files += names
         stage = Write(function, items, inputs, version=0)
-        shards = plan(stage.name, len(names), 1)
-        self._perform(stage, list(shards), Files(self.out, tuple(names)), found=0, digest=stage.digest)
+        shards = Shards(stage.name, len(names), 1)
+        self._perform(stage, shards, Files(self.out, tuple(names)), found=0, digest=stage.digest)
 
     def read(self, mapped: Mapped, index: int) -> Arrays:
         """A small shard for the driver, mended if it is broken."""
@@ -143,43 +143,44 @@ class Run:
         """Every item's arrays for the driver, which are small: figures, not rankings."""
         return [self.read(mapped, index) for index in range(len(mapped.shards))]
 
-    def _perform(self, stage: Stage, shards: list[Shard], sink: Sink, found: int, digest: str) -> None:
+    def _perform(self, stage: Stage, shards: Sequence[Shard], sink: Sink, found: int, digest: str) -> None:
         started = time.monotonic()
         repaired_before = self._repairs.total()
         self._observer.stage_started(stage.name, found + len(shards), found)
-        try:
-            receipts = self._complete(stage, shards, sink)
-        finally:
-            self._observer.stage_ended(stage.name)
-        self._publish_receipts(stage.name, receipts)
+        with Receipts(shards) as receipts:
+            try:
+                self._complete(stage, shards, sink, receipts, self._observer.published)
+            finally:
+                self._observer.stage_ended(stage.name)
+            receipts.publish(storage.join(self.out, f"receipts/{len(self.records):02d}-{stage.name}.jsonl"))
         self.records.append(
             StageRecord(
                 name=stage.name,
                 digest=digest,
                 shards=found + len(shards),
                 found=found,
-                computed=len(receipts),
-                rows=sum(receipt.rows for receipt in receipts),
-                size_bytes=sum(receipt.size_bytes for receipt in receipts),
+                computed=receipts.computed,
+                rows=receipts.rows,
+                size_bytes=receipts.size_bytes,
                 seconds=round(time.monotonic() - started, 3),
                 repaired=self._repairs.total() - repaired_before,
-                attempts=sum(receipt.attempt for receipt in receipts),
-                workers=len({(receipt.worker.node, receipt.worker.pid) for receipt in receipts}),
+                attempts=receipts.attempts,
+                workers=receipts.workers,
             )
         )
 
-    def _complete(self, stage: Stage, shards: Sequence[Shard], sink: Sink, observed: bool = True) -> list[Receipt]:
-        receipts: dict[int, Receipt] = {}
-        while len(receipts) < len(shards):
-            missing = [shard for shard in shards if shard.index not in receipts]
+    def _complete(
+        self, stage: Stage, shards: Sequence[Shard], sink: Sink, receipts: Receipts, tell: Callable[[Receipt], None]
+    ) -> None:
+        missing = shards
+        while missing:
             try:
                 for receipt in self._executor.map(stage, missing, sink):
-                    receipts[receipt.index] = receipt
-                    if observed:
-                        self._observer.published(receipt)
+                    receipts.add(receipt)
+                    tell(receipt)
             except CorruptShard as broken:
                 self._repair(broken)
-        return [receipts[index] for index in sorted(receipts)]
+            missing = [shard for shard in shards if shard not in receipts]
 
     def _repair(self, broken: CorruptShard) -> None:
         self._repairs[broken.digest, broken.index] += 1
@@ -189,13 +190,9 @@ class Run:
         self._observer.said(f"mapping {stage.name} shard {broken.index} again: {broken.reason}")
         self._observer.retried(stage.name, "corrupt")
         storage.delete(mapped.uri(broken.index))
-        self._complete(stage, [mapped.shards[broken.index]], mapped, observed=False)  # progress is of another stage
-
-    def _publish_receipts(self, stage: str, receipts: Sequence[Receipt]) -> None:
-        if receipts:
-            lines = [json.dumps(dataclasses.asdict(receipt)) + "\n" for receipt in receipts]
-            name = f"receipts/{len(self.records):02d}-{stage}.jsonl"
-            storage.publish(storage.join(self.out, name), "".join(lines).encode())
+        shards = [mapped.shards[broken.index]]
+        with Receipts(shards) as unpublished:
+            self._complete(stage, shards, mapped, unpublished, lambda receipt: None)  # progress is of another stage
 
 
 @dataclass(frozen=True)

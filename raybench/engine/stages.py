@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from raybench import storage
-from raybench.engine.shards import Shard
+from raybench.engine.shards import Shard, Shards
 from raybench.engine.threads import one_blas_thread
 from raybench.errors import CorruptShard
 from raybench.formats import shardfile
@@ -25,7 +25,11 @@ FILE_BYTES = "bytes"  # the array in which a stage that makes files gives their 
 
 
 class Stage(Protocol):
-    """A picklable step. Its digest covers inputs, parameters and a hand-bumped version."""
+    """A picklable step. Its digest covers inputs, parameters and a hand-bumped version.
+
+    While one shard is computed, the next may be loaded: in another process, or in this one by another thread. A
+    worker computes its shards one after the other and in one thread; it loads no two of them at once.
+    """
 
     @property
     def name(self) -> str: ...
@@ -66,7 +70,7 @@ class Mapped:
     store: str
     name: str
     digest: str
-    shards: tuple[Shard, ...]
+    shards: Shards
 
     @property
     def folder(self) -> str:
@@ -131,8 +135,22 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """What `compute` gave, with what is to be said of the parts before publishing; the payload is gone."""
+
+    arrays: Arrays
+    loader: Place
+    started: float
+    load_seconds: float
+    compute_seconds: float
+
+
+@dataclass(frozen=True)
 class Receipt:
-    """A shard is published: what came out, who did it, and how long each part took. `attempt` counts from 1."""
+    """A shard is published: what came out, who did it, and how long each part took. `attempt` counts from 1.
+
+    Each part's seconds are its own, without the waits between them; other shards' parts may run in the same seconds.
+    """
 
     stage: str
     index: int
@@ -158,24 +176,29 @@ def load_shard(stage: Stage, shard: Shard, place: Place) -> Loaded:
 
 
 @one_blas_thread()
-def finish_shard(stage: Stage, shard: Shard, loaded: Loaded, sink: Sink, place: Place) -> Receipt:
-    """Run the stage's device part and publish what came out."""
+def compute_shard(stage: Stage, loaded: Loaded) -> Computed:
+    """Run the stage's device part."""
     begun = time.time()
     arrays = stage.compute(loaded.payload)
-    computed = time.time()
-    size_bytes = sink.publish(shard, arrays)
+    return Computed(arrays, loaded.place, loaded.started, loaded.seconds, time.time() - begun)
+
+
+def publish_shard(stage: Stage, shard: Shard, computed: Computed, sink: Sink, place: Place) -> Receipt:
+    """Publish what came out; from here on the shard is done."""
+    begun = time.time()
+    size_bytes = sink.publish(shard, computed.arrays)
     finished = time.time()
     return Receipt(
         stage=stage.name,
         index=shard.index,
         items=len(shard),
-        rows=max((len(array) for array in arrays.values() if array.ndim), default=0),
+        rows=max((len(array) for array in computed.arrays.values() if array.ndim), default=0),
         size_bytes=size_bytes,
-        loader=loaded.place,
+        loader=computed.loader,
         worker=place,
-        started=loaded.started,
+        started=computed.started,
         finished=finished,
-        load_seconds=loaded.seconds,
-        compute_seconds=computed - begun,
-        publish_seconds=finished - computed,
+        load_seconds=computed.load_seconds,
+        compute_seconds=computed.compute_seconds,
+        publish_seconds=finished - begun,
     )

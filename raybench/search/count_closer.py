@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.digests import digest_of
 from raybench.engine.run import Run
+from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.extract.patches import Features
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import Counts
+from raybench.search.by_torch import PRODUCTS, tiler
 from raybench.search.closer import closer_counts
 from raybench.search.tiles import Tiles
 
@@ -78,24 +82,54 @@ def count_closer(
     """
     height = queries_per_tile or CLOSER_QUERIES
     tiles = [tile for number, search in enumerate(searches) for tile in _tiles(number, search, height)]
-    return run.each(_count_closer, tiles, features, thresholds, list(searches), distance, version=1)
+    on_device = uses_device(run, distance)
+    stage = CountCloser(features, thresholds, tuple(searches), tuple(tiles), distance, on_device)
+    return run.map(stage, len(tiles), 1)
 
 
-def _count_closer(
-    tile: CloserTile, features: Features, thresholds: Mapped, searches: list[Search], distance: str
-) -> Arrays:
-    search, queries, references = searches[tile.search], tile.queries, tile.references
-    count = sum(len(one.queries) for one in searches)
-    cuts = np.clip(search.cuts[queries] - references.start, 0, references.stop - references.start)
-    counts = closer_counts(
-        gathered(features, search.queries.image[queries], search.queries.patch[queries]),
-        gathered(features, search.references.image[references], search.references.patch[references]),
-        thresholds.read(0)["values"].reshape(count, -1)[search.first + queries],
-        cuts,
-        (search.queries.group[queries], search.references.group[references]),
-        distance,
-    )
-    return Counts.of(search.first + queries, counts).to_arrays()
+@dataclass(frozen=True)
+class CountCloser:
+    """The stage over tiles of all searches."""
+
+    features: Features
+    thresholds: Mapped
+    searches: tuple[Search, ...]
+    tiles: tuple[CloserTile, ...]
+    distance: str
+    on_device: bool  # no part of the digest: the bytes are the same
+
+    name = "count-closer"
+    version = 1
+
+    @cached_property
+    def digest(self) -> str:
+        inputs = (self.features, self.thresholds, self.searches, self.tiles)
+        return digest_of(self.name, self.version, *inputs, self.distance)
+
+    def load(self, shard: Shard) -> CloserTile:
+        return self.tiles[shard.index]
+
+    def compute(self, payload: CloserTile) -> Arrays:
+        search, queries, references = self.searches[payload.search], payload.queries, payload.references
+        count = sum(len(one.queries) for one in self.searches)
+        counts = closer_counts(
+            gathered(self.features, search.queries.image[queries], search.queries.patch[queries]),
+            gathered(self.features, search.references.image[references], search.references.patch[references]),
+            self.thresholds.read(0)["values"].reshape(count, -1)[search.first + queries],
+            np.clip(search.cuts[queries] - references.start, 0, references.stop - references.start),
+            (search.queries.group[queries], search.references.group[references]),
+            self.distance,
+            tiler(self.on_device, self.distance),
+        )
+        return Counts.of(search.first + queries, counts).to_arrays()
+
+    def keys(self, shard: Shard) -> str:
+        return self.tiles[shard.index].name
+
+
+def uses_device(run: Run, distance: str) -> bool:
+    """Whether a search of patches runs on GPUs: where there are any, and the distance is a product."""
+    return run.gpus > 0 and distance in PRODUCTS
 
 
 def gathered(features: Features, image: NDArray[np.int32], patch: NDArray[np.int32]) -> NDArray[Any]:

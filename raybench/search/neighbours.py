@@ -22,9 +22,9 @@ from raybench.errors import DataError
 from raybench.extract.patches import Features
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import TopK
-from raybench.search.by_torch import PRODUCTS, multiplier, tiler
+from raybench.search.by_torch import multiplier, tiler
 from raybench.search.closer import nearest_and_closer
-from raybench.search.count_closer import gathered
+from raybench.search.count_closer import gathered, uses_device
 from raybench.search.nearest import nearest
 
 IMAGE_PAIRS_PER_SHARD = 10  # two sequences at one level: 0.2 s of work, 0.6 MB out
@@ -188,11 +188,6 @@ def search_pools(
     count = sum(len(pool.images) for pool in pools)
     stage = SearchPools(features, pools, k, distance, uses_device(run, distance))
     return run.map(stage, count, shard_size or POOL_IMAGES_PER_SHARD)
-
-
-def uses_device(run: Run, distance: str) -> bool:
-    """Whether a search of patches runs on GPUs: where there are any, and the distance is a product."""
-    return run.gpus > 0 and distance in PRODUCTS
 
 
 def _check_dimension(features: Features, queries: NDArray[Any], references: NDArray[Any], where: str) -> None:

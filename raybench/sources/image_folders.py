@@ -10,11 +10,14 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError
 from raybench.formats.images import SUFFIXES
+from raybench.sources.packed_keys import PackedKeys
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,11 @@ class ImageFolder:
     """Pictures below `root`; keys are relative names, in name order unless they were arranged otherwise."""
 
     root: str
-    keys: tuple[str, ...]
+    keys: Sequence[str]  # a tuple; packed where a folder arrives in another process
     digest: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ImageFolder, (self.root, PackedKeys.of(self.keys), self.digest)
 
     @classmethod
     def scan(cls, root: str, by_content: bool = False, recursive: bool = False) -> ImageFolder:
@@ -38,7 +44,7 @@ class ImageFolder:
     @classmethod
     def of(cls, root: str, entries: Iterable[storage.Entry], by_content: bool = False) -> ImageFolder:
         """These files of a folder, which may be a part of what was listed."""
-        chosen = sorted(entries, key=lambda entry: entry.name)
+        chosen = sorted(entries, key=attrgetter("name"))
         digest = digest_of("images", storage.identity(root, chosen, by_content))
         return cls(root, tuple(entry.name for entry in chosen), digest)
 
@@ -82,6 +88,5 @@ def double_stems(keys: Sequence[str]) -> list[str]:
 
 
 def _is_image(name: str, recursive: bool) -> bool:
-    parts = name.split("/")
-    hidden = any(part.startswith(".") for part in parts)
-    return name.lower().endswith(SUFFIXES) and not hidden and (recursive or len(parts) == 1)
+    hidden = name.startswith(".") or "/." in name
+    return name.lower().endswith(SUFFIXES) and not hidden and (recursive or "/" not in name)

@@ -1,6 +1,7 @@
 """Run with the inline executor on a small numpy stage: what is there stays, what is missing or broken is mapped."""
 
 import json
+import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pytest
 
 from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
+from raybench.engine.items import Each
 from raybench.engine.progress import Observer
+from raybench.engine.receipts import Receipts
 from raybench.engine.run import FAN_IN, MOST_REPAIRS, Run
-from raybench.engine.shards import Shard
+from raybench.engine.shards import Shard, Shards
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ShardFailed
 from raybench.metrics.partials import Rows
@@ -289,6 +292,31 @@ def test_receipts_tell_items_rows_and_bytes(run, log):
         (3, 1, 1),
     ]
     assert [line["size_bytes"] for line in lines] == [Path(mapped.uri(index)).stat().st_size for index in range(4)]
+
+
+class Nowhere:
+    """A sink that keeps nothing."""
+
+    def publish(self, shard, arrays):
+        return 1
+
+
+def test_what_the_driver_keeps_of_a_shard_is_a_few_bytes():
+    """Plans, queues and receipts of 10,000 shards, in which nothing is computed."""
+    shards = Shards("item", 10_000, 1)
+    executor = InlineExecutor(Observer())
+    tracemalloc.start()
+    with Receipts(shards) as receipts:
+        for receipt in executor.map(Each(item_itself, range(10_000), (), version=1), shards, Nowhere()):
+            receipts.add(receipt)
+        _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert receipts.computed == 10_000
+    assert most / 10_000 < 300
+
+
+def item_itself(item):
+    return {"item": np.array([item])}
 
 
 def letter(item, texts):

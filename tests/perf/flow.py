@@ -1,4 +1,4 @@
-"""TSS scores of 800 x 600 pairs: against the plain loop, where the milliseconds go, growth, cores, memory."""
+"""TSS scores of 800 x 600 pairs: against the plain loop, where the milliseconds go, memory. Growth: see `growth`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ import numpy as np
 
 from raybench import storage
 from raybench.benchmarks.tss import rules_vc, trees
-from raybench.benchmarks.tss.scoring import Rules, read_and_score, score_pairs
+from raybench.benchmarks.tss.scoring import Rules, score_pairs
 from raybench.engine.inline import InlineExecutor
-from raybench.engine.items import Each
 from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.formats.flo import UNKNOWN_PX, write_flo
@@ -30,10 +29,9 @@ from tests.perf.figures import Figure, Memory, best_of_each, cpu_seconds_of, pea
 
 SIZE, SMALL = (600, 800), (384, 512)  # of the truth, and of results as the kit's own are
 ROUNDS = 7
-PAIRS = (20, 40, 80)
+PAIRS = 20
 ALL_PAIRS = 400
 MOST_BYTES = 600e6
-MOST_GROWTH = 1.15
 
 Opened = tuple[trees.TruthTree, trees.ResultsTree]
 
@@ -53,8 +51,6 @@ def figures(folder: Path) -> Iterator[Figure | Memory | Said]:
     yield from _fields()
     make_pairs(folder, ALL_PAIRS)
     yield _shares(folder)
-    yield _growth(folder)
-    yield _cores(folder)
     yield _memory(folder)
 
 
@@ -118,9 +114,9 @@ def opened(folder: Path, count: int) -> Opened:
     return truth, trees.ResultsTree.of(found, files, by_content=False)
 
 
-def _run(folder: Path, executor: Any = None) -> Run:
+def _run(folder: Path) -> Run:
     name = f"{folder}/runs/{time.monotonic_ns()}"
-    return Run(f"{name}/out", f"{name}/store", executor or InlineExecutor(Observer()), Observer())
+    return Run(f"{name}/out", f"{name}/store", InlineExecutor(Observer()), Observer())
 
 
 def _shares(folder: Path) -> Said:
@@ -137,7 +133,7 @@ def _shares(folder: Path) -> Said:
 
         return call
 
-    made = opened(folder, PAIRS[0])
+    made = opened(folder, PAIRS)
     score_pairs(_run(folder), *made, Rules())  # warm
     with (
         mock.patch.object(storage, "read", timed("reading", storage.read)),
@@ -149,49 +145,7 @@ def _shares(folder: Path) -> Said:
         whole = cpu_seconds_of(lambda: score_pairs(_run(folder), *made, Rules()))
     spent["the rest (decoding masks, NaN, IoU, publishing)"] = whole - sum(spent.values())
     shares = ", ".join(f"{part} {seconds / whole:.0%}" for part, seconds in spent.items())
-    return Said(f"a pair of 800 x 600, results of 512 x 384       {1e3 * whole / PAIRS[0]:.1f} ms CPU: {shares}")
-
-
-def _growth(folder: Path) -> Said:
-    each = {}
-    for count in PAIRS:
-        made = opened(folder, count)
-        turns = [cpu_seconds_of(partial(score_pairs, _run(folder), *made, Rules())) for _ in range(3)]
-        each[count] = min(turns) / count
-    text = ", ".join(f"{count} pairs {1e3 * seconds:.1f} ms each" for count, seconds in each.items())
-    ratio = each[PAIRS[-1]] / each[PAIRS[0]]
-    verdict = "ok" if ratio < MOST_GROWTH else "MISSED"
-    return Said(
-        f"growth: {text}; a pair takes {ratio:.2f} times as long among {PAIRS[-1]}, target {MOST_GROWTH}  {verdict}"
-    )
-
-
-def _cores(folder: Path) -> Said:
-    """Wall seconds of the stage with one actor and with two that are up and warm, in turns."""
-    from raybench.engine.ray_core import RayExecutor, connect
-
-    made = opened(folder, PAIRS[-1])
-    owner = connect(
-        "local", cpus=3, gpus=0, device="cpu", observer=Observer()
-    )  # logical ones: all three actors stay up
-    one, two = (RayExecutor(Observer(), count, 0, insist_on_gpus=False, owned=False) for count in (1, 2))
-    try:
-        turns = [(_wall_seconds(folder, one, made), _wall_seconds(folder, two, made)) for _ in range(ROUNDS)][1:]
-    finally:
-        for executor in (one, two, owner):
-            executor.close()
-    alone, together = min(turn[0] for turn in turns), min(turn[1] for turn in turns)
-    return Said(
-        f"{PAIRS[-1]} pairs on Ray                               1 actor {alone:.2f} s, 2 actors {together:.2f} s: "
-        f"{alone / together:.2f}x on {os.cpu_count()} cores at load {os.getloadavg()[0]:.1f}"
-    )
-
-
-def _wall_seconds(folder: Path, executor: Any, made: Opened) -> float:
-    run = _run(folder, executor)
-    score_pairs(run, *made, Rules())
-    name = Each(read_and_score, made[0].pairs, made, version=1).name
-    return next(record.seconds for record in run.records if record.name == name)
+    return Said(f"a pair of 800 x 600, results of 512 x 384       {1e3 * whole / PAIRS:.1f} ms CPU: {shares}")
 
 
 def _memory(folder: Path) -> Memory:

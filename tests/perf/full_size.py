@@ -70,17 +70,13 @@ class Timing:
 
 def figures(folder: Path, scale: Scale | None = None) -> Iterator[Timing]:
     """Make the set and its tasks, run each benchmark, check the set once more."""
-    free = shutil.disk_usage(folder).free
-    if free < NEEDED_BYTES:
-        raise SystemExit(f"{folder}: {free / 1e9:.1f} GB free; full-size needs {NEEDED_BYTES / 1e9:.0f} GB")
+    check_room(folder)
     scale = scale or Scale()
     started = time.monotonic()
     patches, size_bytes = make_features(folder / "features", scale)
     seconds = time.monotonic() - started
     yield Timing("(making the set)", "", None, seconds, f"{patches:,} patches, {size_bytes / 1e9:.2f} GB of CSV files")
-    made = ["--out", str(folder / "tasks"), "--positives", str(scale.pairs), "--negatives", str(scale.pairs)]
-    made += ["--queries", str(scale.queries), "--distractors", str(scale.distractors)]
-    command = raybench("tasks", "hpatches", "--features", str(folder / "features"), *made)
+    command = make_tasks(folder, scale)
     yield Timing("tasks hpatches", "(whole command)", None, command.seconds, command.note)
     inputs = ["--features", str(folder / "features"), "--tasks", str(folder / "tasks"), "--split", SPLIT]
     for benchmark, column in BENCHMARKS.items():
@@ -90,15 +86,30 @@ def figures(folder: Path, scale: Scale | None = None) -> Iterator[Timing]:
         yield Timing(f"check {benchmark}", "(whole command)", None, command.seconds, command.note)
 
 
+def check_room(folder: Path) -> None:
+    """End with a line if the set would not fit the disk."""
+    free = shutil.disk_usage(folder).free
+    if free < NEEDED_BYTES:
+        raise SystemExit(f"{folder}: {free / 1e9:.1f} GB free; the full size needs {NEEDED_BYTES / 1e9:.0f} GB")
+
+
+def make_tasks(folder: Path, scale: Scale) -> Command:
+    """Tasks over the features in the folder, by `raybench tasks`."""
+    made = ["--out", str(folder / "tasks"), "--positives", str(scale.pairs), "--negatives", str(scale.pairs)]
+    made += ["--queries", str(scale.queries), "--distractors", str(scale.distractors)]
+    return raybench("tasks", "hpatches", "--features", str(folder / "features"), *made)
+
+
 def run_benchmark(folder: Path, benchmark: str, column: str, inputs: list[str]) -> Iterator[Timing]:
     """Timings of one run with the shared store: its stages, what is outside them, the whole."""
     out = folder / benchmark
     where = ["--out", str(out), "--store", str(folder / "store"), "--ray", "local", "--cpus", str(CPUS)]
     command = raybench("run", benchmark, *inputs, *where, "--progress", "json")
     stages = json.loads((out / "manifest.json").read_text())["stages"]
-    checked, ray_up = command.seconds_until('"starting Ray'), command.seconds_until('"stage_started"')
-    yield Timing(benchmark, "(inputs checked)", None, checked, "imports, digests of all files, tasks")
-    yield Timing(benchmark, "(Ray started)", None, ray_up - checked)
+    ray_up = command.seconds_until('"stage_started"')
+    checked = command.seconds_until('"starting Ray', ray_up)
+    yield Timing(benchmark, "(inputs checked)", None, checked, "imports, digests of all files, tasks; Ray comes up")
+    yield Timing(benchmark, "(Ray up)", None, ray_up - checked)
     for stage in stages:
         note = "" if stage["computed"] else "found in the store"
         yield Timing(benchmark, stage["name"], stage["shards"], stage["seconds"], note)
@@ -162,9 +173,9 @@ class Command:
     def note(self) -> str:
         return f"{self.cpu_seconds:.1f} CPU s, peak {self.peak_bytes / 1e9:.2f} GB"
 
-    def seconds_until(self, part: str) -> float:
-        """When the first line with this part came."""
-        return next(seconds for seconds, line in self.lines if part in line)
+    def seconds_until(self, part: str, otherwise: float | None = None) -> float:
+        """When the first line with this part came; `otherwise` if none may have come."""
+        return next((seconds for seconds, line in self.lines if part in line), otherwise or self.seconds)
 
 
 def raybench(*arguments: str) -> Command:

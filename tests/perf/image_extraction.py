@@ -28,7 +28,7 @@ from raybench.sources.image_folders import ImageFolder
 from tests.perf.figures import Figure
 from tests.perf.full_size import tree
 
-IMAGES, FEW_IMAGES = 500, 60
+IMAGES, FEW_IMAGES = 192, 24
 SIZES_PX = ((640, 480), (480, 640), (512, 512))
 SIZE, BATCH, THREADS = 288, 4, 2
 BACKBONE, DIMS = "CV_RESNET50", 512

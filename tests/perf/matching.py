@@ -22,7 +22,7 @@ from raybench.search.neighbours import ImagePairs, Matches, match_images
 from tests.perf import published
 from tests.perf.figures import Figure, best_of_each
 
-ROUNDS = 5
+ROUNDS = 3
 SEQUENCES, IMAGES, PATCHES, DIMENSION = 5, 16, 1_500, 128
 TARGET = 8.0
 

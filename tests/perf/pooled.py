@@ -37,7 +37,7 @@ def figures(folder: Path) -> Iterator[Figure | Memory]:
     command = [sys.executable, "-m", "tests.perf.pooled"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     seconds, peak = float(said[0]), int(said[1])
-    yield Memory(f"{BLOCKS * BLOCK_QUERIES * 1_000:,} in blocks ({seconds:.1f} s)", peak, MOST_BYTES)
+    yield Memory(f"{BLOCKS * BLOCK_QUERIES * 1_000:,} in blocks", peak, MOST_BYTES, f"{seconds:.1f} s")
 
 
 def made() -> tuple[TruePairs, Predictions]:

@@ -14,7 +14,7 @@ from raybench.engine.run import Executor, Run
 from raybench.extract.patches import Features
 from raybench.search.pairs import Pairs, pair_distances
 from tests.perf import scene
-from tests.perf.figures import Figure
+from tests.perf.figures import Best, Figure
 
 ROUNDS = 3
 TINY_SHARDS, TINY_PAIRS = 500, 20  # pairs in each: next to no work, so that what a shard costs is seen
@@ -50,9 +50,9 @@ def _of_actors(actors: str, timed: Timed, inline: Executor, ray: Executor) -> It
     yield Figure(f"{TINY_SHARDS} shards of {TINY_PAIRS} pairs, {actors}", own, "inline", base, note=note)
 
 
-def _best(timed: Timed, ray: Executor, inline: Executor, pairs: Pairs, size: int | None) -> tuple[float, float]:
+def _best(timed: Timed, ray: Executor, inline: Executor, pairs: Pairs, size: int | None) -> tuple[Best, Best]:
     turns = [(timed(ray, pairs, size), timed(inline, pairs, size)) for _ in range(ROUNDS)]
-    return min(own for own, _ in turns), min(base for _, base in turns)
+    return Best([own for own, _ in turns]), Best([base for _, base in turns])
 
 
 def _stage_seconds(

@@ -36,8 +36,8 @@ def figures(folder: Path) -> Iterator[Memory]:
             global_pairs(run, found)
             seconds = time.perf_counter() - started
         held = watched.peak_bytes
-        what = f"{QUERIES:,} x {REFERENCES:,}, {DIMENSION}-d, {seconds:.0f} s, the most of {len(held)} processes"
-        yield Memory(what, max(held.values()), MOST_BYTES)
+        note = f"{seconds:.0f} s, the most of {len(held)} processes"
+        yield Memory(f"{QUERIES:,} x {REFERENCES:,}, {DIMENSION}-d", max(held.values()), MOST_BYTES, note)
     finally:
         executor.close()
 

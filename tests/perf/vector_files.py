@@ -37,7 +37,7 @@ def figures(folder: Path) -> Iterator[Memory]:
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         scanned, read, exported, peak = (float(word) for word in said)
         seconds = f"look {scanned:.1f} s, read {read:.1f} s, export {exported:.1f} s"
-        yield Memory(f"{COUNT:,} x {DIMENSION} {file.suffix}, {seconds}", int(peak), MOST_BYTES)
+        yield Memory(f"{COUNT:,} x {DIMENSION} {file.suffix}", int(peak), MOST_BYTES, seconds)
         file.unlink()
         subprocess.run(["rm", "-r", f"{folder}/{name}.run"], check=True)
 

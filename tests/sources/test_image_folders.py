@@ -29,6 +29,21 @@ def test_an_item_is_read_by_its_place_even_after_pickling(folder):
     assert images.read(1, 1) == b"b"
 
 
+def test_keys_are_the_same_in_another_process():
+    keys = ("a.jpg", "ä/ö.png", "", "\udcff.jpg", "日本.webp")
+    arrived = pickle.loads(pickle.dumps(ImageFolder("root", keys, "digest")))
+    assert (tuple(arrived.keys), arrived.root, arrived.digest) == (keys, "root", "digest")
+    assert (arrived.keys[-1], arrived.keys[1:3]) == (keys[-1], list(keys[1:3]))
+    assert pickle.loads(pickle.dumps(arrived)).uri(1) == "root/ä/ö.png"
+
+
+def test_a_million_keys_travel_beside_the_pickle():
+    folder = ImageFolder("root", tuple(f"{number:06d}.jpg" for number in range(10**6)), "digest")
+    buffers = []
+    assert len(pickle.dumps(folder, protocol=5, buffer_callback=buffers.append)) < 1_000
+    assert sum(len(buffer.raw()) for buffer in buffers) == (10 + 8) * 10**6
+
+
 def test_a_part_of_a_folder_has_its_own_digest(folder):
     entries = list_images(str(folder))
     assert ImageFolder.of(str(folder), entries[::-1]) == ImageFolder.scan(str(folder))

@@ -170,13 +170,14 @@ def pictures(
     except InputError as error:
         problems.add(error)
         return None
-    if named_by == "stem":
-        for line in double_stems(folder.keys):
-            problems.add(f"{root}: {line}; keep one")
     names = NORMALISERS[named_by](strings(folder.keys))
-    order = name_order(names)[0]  # of stems, which is not that of files: `a` stands before `a-b`, `a.jpg` behind it
-    ordered = folder.arranged([folder.keys[number] for number in order.tolist()])
-    return PictureSet(role, Names(names.take(order)), ordered)
+    order, twice = name_order(names)  # of stems, not of files: `a` stands before `a-b`, `a.jpg` behind it
+    if named_by == "stem":
+        for line in double_stems([folder.keys[number] for number in np.unique(twice).tolist()]):
+            problems.add(f"{root}: {line}; keep one")
+    if not np.array_equal(order, np.arange(len(order))):
+        names, folder = names.take(order), folder.arranged([folder.keys[number] for number in order.tolist()])
+    return PictureSet(role, Names(names), folder)
 
 
 def vectors_on_disk(

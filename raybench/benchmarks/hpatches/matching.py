@@ -35,8 +35,8 @@ from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
 from raybench.search.by_torch import multiplier
+from raybench.search.count_closer import uses_device
 from raybench.search.nearest import nearest
-from raybench.search.neighbours import uses_device
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
 SEQUENCE_PAIRS = 15  # per shard, those of one sequence: some 40 MB of vectors, a second of one core

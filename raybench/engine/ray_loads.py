@@ -1,0 +1,107 @@
+"""Load tasks on Ray ahead of device actors: how many run, and what they left in the object store.
+
+CPUs that join the cluster are used. A payload stays in the store of the node that loaded it until a device wants it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from raybench.engine.attempts import Failure
+from raybench.engine.backlog import Backlog
+from raybench.engine.ray_pool import Stocked, load_ahead, of_ray
+from raybench.engine.shards import Shard
+
+STORE_SHARE = 0.4  # of the object stores, for what is loaded ahead
+QUEUED_SHARE = 8  # one load waits in Ray for every so many that run, so that no CPU waits for the driver
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What the nodes that are alive have, as far as loading is concerned."""
+
+    cpus: int
+    room_bytes: float
+    cpus_per_gpu: float  # of the node that has the fewest; 0 if there is no GPU
+
+    @classmethod
+    def there(cls) -> Machines:
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        loading = [(node["CPU"], node.get("object_store_memory", 0.0)) for node in nodes if node.get("CPU", 0) >= 1]
+        cpus = sum(count for count, _ in loading)
+        # Loads are spread over CPUs: the node with the least store per CPU is full first.
+        room = STORE_SHARE * cpus * min((store / count for count, store in loading), default=0.0)
+        per_gpu = min((node.get("CPU", 0.0) / node["GPU"] for node in nodes if node.get("GPU", 0)), default=0.0)
+        return cls(int(cpus), room, per_gpu)
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A loaded shard, and where its payload waits."""
+
+    shard: Shard
+    reference: Any
+    stocked: Stocked
+
+
+class LoadsAhead:
+    """The load tasks of one stage. `asked` is `--cpus`; `own` device actors hold a CPU, and load themselves on it."""
+
+    def __init__(self, job: Any, devices: int, asked: int | None, own: int, there: Machines) -> None:
+        self.loaded: deque[Payload] = deque()
+        self._job, self._asked, self._own = job, asked, own
+        self._under_way: dict[Any, tuple[Shard, Any]] = {}
+        self.backlog = Backlog(devices, 1, 0.0)
+        self.look(there)
+        # Spread, since a node whose store is full would stop all others.
+        options = {"num_cpus": 1, "num_returns": 2, "max_retries": 3, "scheduling_strategy": "SPREAD"}
+        self._load: Any = ray.remote(load_ahead).options(**options)
+
+    def look(self, there: Machines) -> None:
+        """Fit the number of loads to what the cluster has now."""
+        wanted = self._asked or there.cpus
+        self.device_loads = self._own if wanted >= there.cpus else 0
+        self._tasks = max(wanted - self.device_loads, 1)
+        self.backlog.room_bytes = there.room_bytes
+
+    def has_room(self, waiting: int) -> bool:
+        """Whether a load may start, of `waiting` shards. The last ones queue for no CPU: a device may be free first."""
+        queued = -(-self._tasks // QUEUED_SHARE) if self._asked is None and waiting > self._tasks else 0
+        self.backlog.loaders = self._tasks + queued
+        return self.backlog.has_room()
+
+    def __contains__(self, reference: Any) -> bool:
+        return reference in self._under_way
+
+    def __len__(self) -> int:
+        """Shards that are loading or loaded, and with no actor yet."""
+        return len(self._under_way) + len(self.loaded)
+
+    @property
+    def references(self) -> Iterable[Any]:
+        return self._under_way
+
+    def start(self, shard: Shard) -> None:
+        self.backlog.started()
+        status, payload = self._load.remote([self._job], shard)
+        self._under_way[status] = (shard, payload)
+
+    def hear(self, reference: Any) -> tuple[Shard, Failure] | None:
+        """What came of a load: nothing to do, or a shard that failed."""
+        shard, payload = self._under_way.pop(reference)
+        try:
+            report = ray.get(reference)
+        except RayError as error:
+            report = of_ray(error)
+        if isinstance(report, Failure):
+            self.backlog.failed()
+            return shard, report
+        self.backlog.loaded(report.size_bytes)
+        self.loaded.append(Payload(shard, payload, report))
+        return None
