@@ -41,6 +41,8 @@ class GpuFacts:
         >>> GpuFacts(True, "580.82.07", "2.13.0+cu130", "A10G", 21 * 2**30, 22 * 2**30).words
         'A10G, driver 580.82.07, torch 2.13.0+cu130, 21.0 of 22.0 GB free'
         """
+        if not self.is_there:
+            return "no GPU that torch sees"
         free, total = (count / 2**30 for count in (self.free_bytes, self.total_bytes))
         return f"{self.model}, driver {self.driver}, torch {self.torch}, {free:.1f} of {total:.1f} GB free"
 
@@ -74,6 +76,11 @@ def gpu_facts() -> GpuFacts:
         return GpuFacts(True, driver, torch.__version__, torch.cuda.get_device_name(), free, total)
     except RuntimeError as cause:
         return GpuFacts(True, driver, torch.__version__, problem=reason_of(cause))
+
+
+def gpu_words() -> str:
+    """What this process found, if it looked: torch is imported for no message."""
+    return gpu_facts().words if "torch" in sys.modules else ""
 
 
 def device_for_torch(gpu: bool, found: GpuFacts | None = None) -> str:

@@ -77,6 +77,7 @@ class Run:
         self._executor, self._observer = executor, observer
         self._known: dict[str, tuple[Stage, Mapped]] = {}
         self._repairs: Counter[tuple[str, int]] = Counter()
+        self._said_devices: set[tuple[str, str]] = set()  # stage and node
 
     @property
     def gpus(self) -> int:
@@ -177,10 +178,18 @@ class Run:
             try:
                 for receipt in self._executor.map(stage, missing, sink):
                     receipts.add(receipt)
+                    self._say_device(receipt)
                     tell(receipt)
             except CorruptShard as broken:
                 self._repair(broken)
             missing = [shard for shard in shards if shard not in receipts]
+
+    def _say_device(self, receipt: Receipt) -> None:
+        """Say what a stage found of a node's devices, which are alike."""
+        place = receipt.worker
+        if ": " in place.device and (receipt.stage, place.node) not in self._said_devices:
+            self._said_devices.add((receipt.stage, place.node))
+            self._observer.said(f"{receipt.stage}: node {place.node[:8]}, {place.device}")
 
     def _repair(self, broken: CorruptShard) -> None:
         self._repairs[broken.digest, broken.index] += 1

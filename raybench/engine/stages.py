@@ -6,6 +6,7 @@ the arrays mean, or whether Ray is there.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import time
@@ -29,6 +30,8 @@ class Stage(Protocol):
 
     While one shard is computed, the next may be loaded: in another process, or in this one by another thread. A
     worker computes its shards one after the other and in one thread; it loads no two of them at once.
+
+    Optional: `device_words`, what its process found of the device, once it computed; receipts say it.
     """
 
     @property
@@ -123,6 +126,10 @@ class Place:
     def here(cls, actor: str = "inline", device: str = "cpu") -> Place:
         return cls(actor, os.getpid(), socket.gethostname(), device)
 
+    def with_words(self, words: str) -> Place:
+        """The same with more on its device."""
+        return dataclasses.replace(self, device=f"{self.device}: {words}") if words else self
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -143,6 +150,7 @@ class Computed:
     started: float
     load_seconds: float
     compute_seconds: float
+    device_words: str
 
 
 @dataclass(frozen=True)
@@ -180,7 +188,9 @@ def compute_shard(stage: Stage, loaded: Loaded) -> Computed:
     """Run the stage's device part."""
     begun = time.time()
     arrays = stage.compute(loaded.payload)
-    return Computed(arrays, loaded.place, loaded.started, loaded.seconds, time.time() - begun)
+    seconds = time.time() - begun
+    words = getattr(stage, "device_words", "")
+    return Computed(arrays, loaded.place, loaded.started, loaded.seconds, seconds, words)
 
 
 def publish_shard(stage: Stage, shard: Shard, computed: Computed, sink: Sink, place: Place) -> Receipt:
@@ -195,7 +205,7 @@ def publish_shard(stage: Stage, shard: Shard, computed: Computed, sink: Sink, pl
         rows=max((len(array) for array in computed.arrays.values() if array.ndim), default=0),
         size_bytes=size_bytes,
         loader=computed.loader,
-        worker=place,
+        worker=place.with_words(computed.device_words),
         started=computed.started,
         finished=finished,
         load_seconds=computed.load_seconds,

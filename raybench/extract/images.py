@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
+from raybench.descriptors.cuda import gpu_words
 from raybench.descriptors.image_descriptors import ImageDescriptor, ImageSpec
 from raybench.descriptors.specs import described_each, moved
 from raybench.digests import digest_of
@@ -98,6 +99,11 @@ class DescribeImages:
     @cached_property
     def _moved(self) -> Any:
         return moved(self._opened, gpu=self.on_device)
+
+    @property
+    def device_words(self) -> str:
+        """What this process found of its GPU, for receipts."""
+        return gpu_words() if self.on_device else ""
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.descriptors.cuda import gpu_words
 from raybench.descriptors.patch_descriptors import Descriptor
 from raybench.descriptors.specs import DescriptorSpec, described_each, moved
 from raybench.digests import digest_of
@@ -67,6 +68,11 @@ class Extract:
     def _moved(self) -> Descriptor:
         descriptor: Descriptor = moved(self._opened, gpu=self.on_device)
         return descriptor
+
+    @property
+    def device_words(self) -> str:
+        """What this process found of its GPU, for receipts."""
+        return gpu_words() if self.on_device else ""
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}

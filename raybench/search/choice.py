@@ -9,7 +9,8 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.search.coarse import CoarseScores, multiplies_coarsely, sees_gpu
+from raybench.search.coarse import CoarseScores, multiplies_coarsely
+from raybench.search.gpu_check import checked_gpu
 from raybench.search.scores import FloatScores, Scores
 
 WORTH_TORCH = 2.0**36  # operations: below half a second of a core, importing torch takes longer than it saves
@@ -20,7 +21,7 @@ def chosen_scores(
     queries: int, references: int, dimension: int, on_device: bool
 ) -> Callable[[NDArray[np.float32]], Scores]:
     """What makes the scores for so many queries and references."""
-    if on_device and sees_gpu():
+    if on_device and checked_gpu().make_proposer is not None:
         return partial(CoarseScores, device="cuda")
     if 2.0 * queries * references * dimension < WORTH_TORCH:
         return FloatScores

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.descriptors.cuda import device_for_torch
 from raybench.search.bound import norms, radius
 from raybench.search.scores import Reached, product_errors, set_places
 
@@ -130,7 +131,5 @@ def multiplies_coarsely() -> bool:
 
 
 def sees_gpu() -> bool:
-    """Whether torch sees a GPU in this process; Ray's grant may be a logical one."""
-    import torch
-
-    return torch.cuda.is_available()
+    """Whether torch sees a GPU in this process; Ray's grant may be a logical one. A GPU of no use is refused."""
+    return device_for_torch(gpu=True) == "cuda"

@@ -91,7 +91,7 @@ def check_gpu(
     """The first of the proposers that agrees with float64. A GPU on which none does, or not all that is needed, is
     refused."""
     if not facts.is_there:
-        return CheckedGpu(None, "no GPU that torch sees")
+        return CheckedGpu(None, facts.words)
     facts.check()
     failed = [f"{name} {problem}" for name, search in needed.items() if (problem := disagreement(search))]
     for name, make in {} if failed else proposers.items():

@@ -22,9 +22,9 @@ from raybench.errors import DataError
 from raybench.extract.vector_set import Piece, SetRows, VectorSet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import NO_REFERENCE, TopK
-from raybench.search.by_faiss import ByFaiss
 from raybench.search.choice import chosen_scores
 from raybench.search.distances import SET_DISTANCES
+from raybench.search.gpu_check import checked_gpu, proposer_for
 from raybench.search.proposers import Proposer
 from raybench.search.running import References, nearest_along
 from raybench.search.tiles import Tiles
@@ -59,7 +59,12 @@ class SearchRuns:
 
     @cached_property
     def _faiss(self) -> Proposer:
-        return ByFaiss(gpu=self.on_device)
+        return proposer_for(self.on_device)
+
+    @property
+    def device_words(self) -> str:
+        """What this process found of its GPU, for receipts."""
+        return checked_gpu().words if self.on_device else ""
 
     def load(self, shard: Shard) -> tuple[Piece, References]:
         queries, references = self.tiles.at(shard.index)

@@ -319,6 +319,21 @@ def item_itself(item):
     return {"item": np.array([item])}
 
 
+@dataclass(frozen=True)
+class OnFoundDevice(Squares):
+    """Squares that says what it found of its device."""
+
+    device_words = "an abacus of 12 beads"
+
+
+def test_what_a_stage_found_of_its_device_is_in_receipts_and_said_once_but_not_in_the_bytes(run, notes, log):
+    plain, found = run.map(Squares(log), 10, 3), run.map(OnFoundDevice(log), 9, 3)
+    assert Path(plain.uri(0)).read_bytes() == Path(found.uri(0)).read_bytes()
+    assert {line["worker"]["device"] for line in receipts(run, "00-squares.jsonl")} == {"cpu"}
+    assert {line["worker"]["device"] for line in receipts(run, "01-squares.jsonl")} == {"cpu: an abacus of 12 beads"}
+    assert len([line for line in notes.said_lines if line.endswith("cpu: an abacus of 12 beads")]) == 1
+
+
 def letter(item, texts):
     return texts[item].encode()
 

@@ -182,6 +182,7 @@ def test_eight_device_actors_each_publish_a_shard(on_devices):
     assert sorted(rows_of(vectors)) == list(range(23))
     assert len({receipt["worker"]["actor"] for receipt in receipts}) == 8
     assert all(receipt["worker"]["device"].startswith("gpu") for receipt in receipts)
+    assert all(receipt["worker"]["device"].endswith(": no GPU that torch sees") for receipt in receipts)
     assert {receipt["loader"]["actor"] for receipt in receipts} == {"task"}
 
 

@@ -169,6 +169,7 @@ def test_inline_and_ray_with_any_devices_give_the_same_bytes(tmp_path, local_ray
     workers = [json.loads(line)["worker"] for line in lines]
     assert len({worker["actor"] for worker in workers}) >= 8
     assert all(worker["device"].startswith("gpu ") for worker in workers)
+    assert all(worker["device"].endswith("(logical): no GPU that torch sees") for worker in workers)
 
 
 @pytest.mark.parametrize(("queries", "references"), [(1, 1), (1, 32), (1_000, 300), (10_000, 100_000), (5, 2_000_000)])
