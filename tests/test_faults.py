@@ -41,6 +41,21 @@ def wait_for(path, process=None, seconds=90):
     return path.read_text()
 
 
+def wait_until_gone(pid, seconds=90):
+    deadline = time.monotonic() + seconds
+    while not has_ended(pid):
+        assert time.monotonic() < deadline, f"process {pid} goes on"
+        time.sleep(0.02)
+
+
+def has_ended(pid):
+    """Whether a process has ended, though perhaps nobody has asked how."""
+    try:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def stages(out):
     return {stage["name"]: stage for stage in json.loads((out / "manifest.json").read_text())["stages"]}
 
@@ -76,9 +91,10 @@ def test_a_killed_driver_run_again_computes_only_what_was_missing(raybench, gold
     out = tmp_path / "out"
     command = [sys.executable, "-m", "raybench", *map(str, arguments(golden, out, meeting, call=14)), "--ray", ray]
     driver = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
-    wait_for(meeting / "here", driver)
+    worker = int(wait_for(meeting / "here", driver))
     driver.send_signal(signal.SIGKILL)
     assert driver.wait() == -signal.SIGKILL
+    wait_until_gone(worker)  # else it goes on with the shards that it has
     (meeting / "wait").unlink()
     left = {path.parent.name: path for path in (out / "stages").rglob("*.shard")}
     assert left, "nothing was published before the kill"

@@ -22,7 +22,7 @@ from tests.perf.figures import resident_bytes
 from tests.perf.modelled import Modelled, executor, ray_with
 
 WARM = 2_000
-INLINE_SHARDS, RAY_SHARDS = 100_000, 50_000
+INLINE_SHARDS, RAY_SHARDS = 100_000, 100_000
 INLINE_MS, RAY_MS, MOST_BYTES = 0.1, 1.0, 300.0
 
 
