@@ -22,7 +22,8 @@ from raybench.formats.whole_numbers import whole_rows
 
 PNG_HEADER_BYTES = 24
 DELIMITERS = (";", "\t", ",", " ")
-COUNTED_BYTES = 2**18  # at once
+POINTS_TO_COMMAS = bytes.maketrans(b".", b",")
+BLOCK_BYTES = 2**18  # of text, looked at once
 SIGNATURE = re.compile(r"([^.,]+)\.([^.,]+)\.(\d+)")
 
 
@@ -131,7 +132,7 @@ def read_list_names(data: bytes, name: str) -> tuple[str, ...]:
 def read_pairs(data: bytes, name: str) -> PatchPairs:
     """`patch_a,patch_b[,label]` per line; a patch is `SEQ.IM.K`."""
     labelled = _first_line(data).count(b",") == 2
-    if not data.strip():
+    if not _ended(data):
         nothing = np.zeros(0, np.int32)
         return PatchPairs((), nothing, nothing, nothing, nothing, None)
     types = {"a": pa.string(), "a_im": pa.string(), "a_k": pa.int32(), "b": pa.string(), "b_im": pa.string()}
@@ -139,7 +140,7 @@ def read_pairs(data: bytes, name: str) -> PatchPairs:
     columns = None
     cleaned = _trimmed(data, ",")
     if _separators(cleaned, b"..,..,\n" if labelled else b"..,..\n"):
-        columns = _columns(cleaned.replace(b".", b","), ",", types, dictionary=True)
+        columns = _columns(cleaned.translate(POINTS_TO_COMMAS), ",", types, dictionary=True)
     if columns is None or any(int(np.min(columns[i])) < 0 for i in (2, 5)) or _nameless(columns):
         _explain(data, name, lambda line: _pair_problem(line, labelled))
     labels = _flags(np.asarray(columns[6]), name) if labelled else None
@@ -227,9 +228,12 @@ def _ended(data: bytes) -> bytes:
 
 def _counts(text: bytes, *separators: str) -> list[int]:
     """How often each separator occurs; in blocks whose flags stay in the cache, several times as fast as `count`."""
+    return [sum(int(np.count_nonzero(block == ord(one))) for block in _blocks(text)) for one in separators]
+
+
+def _blocks(text: bytes) -> list[NDArray[np.uint8]]:
     octets = np.frombuffer(text, np.uint8)
-    blocks = [octets[start : start + COUNTED_BYTES] for start in range(0, len(octets), COUNTED_BYTES)]
-    return [sum(int(np.count_nonzero(block == ord(one))) for block in blocks) for one in separators]
+    return [octets[start : start + BLOCK_BYTES] for start in range(0, len(octets), BLOCK_BYTES)]
 
 
 def _first_line(data: bytes) -> bytes:
@@ -245,10 +249,17 @@ def _trimmed(data: bytes, delimiter: str) -> bytes:
 
 def _separators(data: bytes, line: bytes) -> bool:
     """Whether every line has just these points, commas and its end, in this order."""
-    text = np.frombuffer(data.rstrip() + b"\n", np.uint8)
-    found = text[(text == ord(".")) | (text == ord(",")) | (text == ord("\n"))]
+    text = _ended(data)
+    found = np.concatenate(
+        [_points_and_ends(block) for block in _blocks(text if text.endswith(b"\n") else text + b"\n")]
+    )
     expected = np.frombuffer(line, np.uint8)
     return len(found) % len(expected) == 0 and bool((found.reshape(-1, len(expected)) == expected).all())
+
+
+def _points_and_ends(block: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The points, commas and line ends of some text; `take` picks several times as fast as a mask does."""
+    return block.take(np.flatnonzero((block == ord(".")) | (block == ord(",")) | (block == ord("\n"))))
 
 
 def _nameless(columns: list[pa.ChunkedArray]) -> bool:
