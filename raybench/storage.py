@@ -13,9 +13,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from operator import attrgetter
@@ -25,12 +23,12 @@ from urllib.parse import urlsplit
 
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import ConfigError, StorageError
+from raybench.parallel import in_parallel
 from raybench.retries import ATTEMPTS, with_retries
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-THREADS = 16  # requests under way at once from one process
 PIECE_BYTES = 2**26  # of a large file, fetched at once
 CACHE_BYTES = 32 * 2**30  # of the node-local cache; the least recently used go first
 STAMPS = ("ETag", "etag", "md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified", "created")
@@ -234,28 +232,6 @@ def delete_folder(uri: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
         return
     in_parallel(delete, [join(uri, entry.name) for entry in list_files(uri)])
-
-
-def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """The function's results in the order of the items, with several requests under way at once."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(function, items))
-
-
-def ahead(function: Callable[[T], R], items: Iterable[T], most: int) -> Iterator[R]:
-    """The same as they are asked for: while one is used, the next are under way, or wait; `most` at once."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        asked: deque[Future[R]] = deque()
-        try:
-            for item in items:
-                asked.append(pool.submit(function, item))
-                if len(asked) == most:
-                    yield asked.popleft().result()
-            while asked:
-                yield asked.popleft().result()
-        finally:
-            for future in asked:  # of a caller that wants no more
-                future.cancel()
 
 
 @cache

@@ -95,11 +95,12 @@ class S3Server:
     def upload(self, folder: Path, uri: str) -> str:
         """A folder's files below a URI."""
         from raybench import storage
+        from raybench.parallel import in_parallel
 
         def put(path: Path) -> None:
             storage.publish(storage.join(uri, path.relative_to(folder).as_posix()), path.read_bytes())
 
-        storage.in_parallel(put, [path for path in folder.rglob("*") if path.is_file()])
+        in_parallel(put, [path for path in folder.rglob("*") if path.is_file()])
         return uri
 
 

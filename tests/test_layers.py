@@ -12,7 +12,7 @@ ORDER = [
     {"__init__", "errors", "digests", "table"},
     {"formats"},
     {"metrics"},
-    {"retries"},
+    {"retries", "parallel"},
     {"storage"},
     {"sources"},
     {"descriptors"},

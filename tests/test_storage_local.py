@@ -12,6 +12,7 @@ import pytest
 
 from raybench import retries, storage
 from raybench.errors import ConfigError, StorageError
+from raybench.parallel import ahead, in_parallel
 
 # Reads until the file holds nothing but 0xff; prints how many different contents it saw, and fails on a torn one.
 READER = """
@@ -219,7 +220,7 @@ def test_readers_that_evict_each_others_copies_all_get_their_content(memory, cac
     names = [f"{number:03d}" for number in range(40)]
     for name in names:
         storage.publish(f"{memory}/{name}", name.encode() * 100)
-    contents = storage.in_parallel(lambda name: bytes(storage.read_mapped(f"{memory}/{name}")), names * 5)
+    contents = in_parallel(lambda name: bytes(storage.read_mapped(f"{memory}/{name}")), names * 5)
     assert contents == [name.encode() * 100 for name in names * 5]
 
 
@@ -303,7 +304,7 @@ def test_a_missing_file_in_a_folder_named_bucket_is_a_missing_file(tmp_path):
 
 
 def test_results_come_in_the_order_of_the_items():
-    assert storage.in_parallel(lambda item: item * item, range(50)) == [item * item for item in range(50)]
+    assert in_parallel(lambda item: item * item, range(50)) == [item * item for item in range(50)]
 
 
 def test_what_is_asked_for_ahead_comes_in_order_and_is_bounded():
@@ -313,7 +314,7 @@ def test_what_is_asked_for_ahead_comes_in_order_and_is_bounded():
         started.append(item)
         return item * item
 
-    results = storage.ahead(square, range(50), most=8)
+    results = ahead(square, range(50), most=8)
     for item in range(50):
         assert next(results) == item * item
         assert len(started) <= item + 8
@@ -328,14 +329,14 @@ def test_the_next_are_under_way_while_one_is_used():
             asked.set()
         return item
 
-    results = storage.ahead(answer, range(4), most=2)
+    results = ahead(answer, range(4), most=2)
     assert next(results) == 0
     assert asked.wait(30)
     assert list(results) == [1, 2, 3]
 
 
 def test_an_error_of_one_comes_at_its_place():
-    results = storage.ahead(lambda item: 1 // (3 - item), range(9), most=4)
+    results = ahead(lambda item: 1 // (3 - item), range(9), most=4)
     assert [next(results) for _ in range(3)] == [0, 0, 1]
     with pytest.raises(ZeroDivisionError):
         next(results)

@@ -20,6 +20,7 @@ from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, InputError, ProblemList
 from raybench.extract.patches import Extract, Features, ReadVectors, extract_features
+from raybench.parallel import in_parallel
 from raybench.search.distances import DISTANCES
 from raybench.sources.patches import Source
 from raybench.sources.strips import Strips
@@ -83,7 +84,7 @@ def read_files(
 
     parsed: dict[str, Parsed] = {}
     digests = {}
-    for name, (value, digest) in zip(names, storage.in_parallel(one, names), strict=True):
+    for name, (value, digest) in zip(names, in_parallel(one, names), strict=True):
         if isinstance(value, InputError):
             problems.add(value)
         else:

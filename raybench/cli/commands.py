@@ -22,6 +22,7 @@ from raybench.benchmarks.list_sizes import ListSizes
 from raybench.cli.groups import GroupedCommand
 from raybench.descriptors import DESCRIPTORS, FLOW_METHODS, IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, MODEL_FILES
 from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
+from raybench.parallel import in_parallel
 
 if TYPE_CHECKING:
     from raybench.runs.report.page import Shown
@@ -232,7 +233,7 @@ def tasks(protocol: str, data: str | None, features: str | None, out: str, seed:
     make = hbench_tasks if protocol == "hbench" else hpatches_tasks
     files = make(patches, ListSizes(**sizes), seed)
     folder = storage.checked(out)
-    storage.in_parallel(lambda name: storage.publish(storage.join(folder, name), files[name].encode()), files)
+    in_parallel(lambda name: storage.publish(storage.join(folder, name), files[name].encode()), files)
     click.echo(f"{len(files)} task files over {len(patches)} sequences in {folder}")
 
 

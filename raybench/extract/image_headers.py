@@ -11,13 +11,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench import storage
 from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.errors import DataError
 from raybench.formats.images import image_size
 from raybench.formats.shardfile import Arrays
+from raybench.parallel import in_parallel
 from raybench.sources.image_folders import ImageFolder
 
 FILES_PER_SHARD = 4_096  # of which headers are read
@@ -55,7 +55,7 @@ class ImageSizes:
             wanted = list(range(start, min(start + HEADERS_AT_ONCE, shard.stop)))
             for count in HEAD_BYTES:
                 wanted = [item for item in wanted if not isinstance(found.get(item), tuple)]
-                heads = storage.in_parallel(partial(self._head, count=count), wanted)
+                heads = in_parallel(partial(self._head, count=count), wanted)
                 # Not in threads: Pillow's warnings can't be turned off for one of them.
                 found.update((item, self._size(item, head)) for item, head in zip(wanted, heads, strict=True))
         return [found[item] for item in range(shard.start, shard.stop)]

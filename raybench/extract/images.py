@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench import storage
 from raybench.descriptors.cuda import gpu_words
 from raybench.descriptors.image_descriptors import ImageDescriptor, ImageSpec
 from raybench.descriptors.specs import described_each, moved
@@ -33,6 +32,7 @@ from raybench.extract.joined_sets import join_shards
 from raybench.extract.vector_set import VectorSet, vector_arrays
 from raybench.formats.images import decode_image
 from raybench.formats.shardfile import Arrays
+from raybench.parallel import ahead
 from raybench.sources.image_folders import ImageFolder
 
 IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
@@ -130,7 +130,7 @@ class DescribeImages:
 
     def _prepared(self, wanted: list[int]) -> Iterator[tuple[int, NDArray[Any] | None]]:
         """Each picture's index and what `prepare` made of it, None where it can't be decoded and may be skipped."""
-        for index, data in zip(wanted, storage.ahead(self.folder.read, wanted, FILES_AHEAD), strict=True):
+        for index, data in zip(wanted, ahead(self.folder.read, wanted, FILES_AHEAD), strict=True):
             try:
                 image = decode_image(data, self.folder.uri(index), self.how.exif_rotate)
             except DataError:

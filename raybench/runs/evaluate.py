@@ -13,6 +13,7 @@ from raybench.benchmarks.job import Job, Outcome, Plan
 from raybench.descriptors.precision import EXACT
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
+from raybench.parallel import in_parallel
 from raybench.runs.finished import read_tables
 from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
@@ -177,7 +178,7 @@ def _file_names(outcome: Outcome) -> list[str]:
 
 def _remove_results(there: Manifest, out: str) -> None:
     """What the manifest says an earlier run wrote, and its receipts; nothing else, and the store stays."""
-    storage.in_parallel(storage.delete, [storage.join(out, name) for name in there.files])
+    in_parallel(storage.delete, [storage.join(out, name) for name in there.files])
     storage.delete_folder(storage.join(out, "receipts"))
 
 

@@ -15,6 +15,7 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
 from raybench.formats import hbench
+from raybench.parallel import in_parallel
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Strips:
     def counts(self, items: Iterable[int], problems: ProblemList) -> dict[int, int]:
         """Patches in each of these strips, from their headers alone; what is wrong with one is noted."""
         chosen = list(items)
-        headers = storage.in_parallel(lambda item: storage.read_start(self.uri(item), hbench.PNG_HEADER_BYTES), chosen)
+        headers = in_parallel(lambda item: storage.read_start(self.uri(item), hbench.PNG_HEADER_BYTES), chosen)
         counts = {}
         for item, header in zip(chosen, headers, strict=True):
             with problems.noting():

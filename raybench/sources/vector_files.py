@@ -15,6 +15,7 @@ from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import DataError, ProblemList
 from raybench.formats.vector_columns import VectorReader
 from raybench.formats.vector_kinds import NAMED_SUFFIXES, PLAIN_SUFFIXES, open_named, plain_shape, read_plain
+from raybench.parallel import in_parallel
 from raybench.sources.strips import list_sequence_files, sequence_entries
 
 SSCD_SUFFIX = ".pt"  # of the SSCD tools' feature files
@@ -67,7 +68,7 @@ class VectorFiles:
             raise DataError(f"{root}: files of several kinds ({', '.join(suffixes)}); expected one kind")
         suffix = suffixes[0] if suffixes else ".csv"
         entries = list_sequence_files(root, suffix, "descriptor files SEQ/IM.csv, .npy, .parquet or .h5")
-        files = storage.in_parallel(lambda entry: _look(storage.join(root, entry.name), suffix), entries)
+        files = in_parallel(lambda entry: _look(storage.join(root, entry.name), suffix), entries)
         keys = tuple(entry.name.removesuffix(suffix) for entry in entries)
         content = [(key, file.digest) for key, file in zip(keys, files, strict=True)]
         return cls(root, suffix, keys, digest_of("vectors", content), tuple(files))

@@ -9,14 +9,13 @@ what a file in the ISC format holds, true pairs what the ground truth says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from raybench import storage
 from raybench.benchmarks.copies import sets as image_sets
+from raybench.benchmarks.copies.disc_options import DEFAULT_NORM, NO_NORM, DiscOptions
 from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, find_truth, true_pairs
 from raybench.benchmarks.copies.figures import (
     DISC_FRACTIONS,
@@ -28,102 +27,31 @@ from raybench.benchmarks.copies.figures import (
     pooled_curve_file,
     score_candidates,
 )
+from raybench.benchmarks.copies.finished_predictions import PredictionsPlan, prepare_predictions
 from raybench.benchmarks.copies.mistakes import draw_mistakes, mistake_gallery
-from raybench.benchmarks.copies.sets import CopyOptions, ImageSet
+from raybench.benchmarks.copies.sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Outcome
-from raybench.benchmarks.options import option
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.engine.items import PerItem
 from raybench.engine.run import Run
-from raybench.errors import DataError, ProblemList, Problems
+from raybench.errors import ProblemList, Problems
 from raybench.extract.isc_files import isc_content, submission_file
 from raybench.extract.vector_set import VectorSet
 from raybench.formats.disc import write_predictions
-from raybench.formats.disc_predictions import (
-    MOST_PREDICTIONS,
-    LineBlock,
-    check_predictions,
-    match_tables,
-    read_block,
-)
 from raybench.formats.names import Names
-from raybench.formats.shardfile import Arrays
-from raybench.metrics.micro_ap import TruePairs
 from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
 from raybench.search.set_search import FoundNeighbours, search_sets_by
 from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.table import note_of
 
-DEFAULT_NORM = "1.0[0,2]"
-NO_NORM = "None"
 CANDIDATE_KINDS = ("knn", "global")  # of candidates
-FROM_FILE = Variant("None", NO_NORM, "predictions")
-
-
-@dataclass(frozen=True)
-class DiscOptions(CopyOptions):
-    """Those of copy detection, and of DISC2021: its sets, candidates, and finished predictions."""
-
-    queries: str | None = option(
-        None, "folder of the query images", "input", default_words="DATA/val_query", is_uri=True
-    )
-    references: str | None = option(
-        None, "folder of the reference images", "input", default_words="DATA/val_ref", is_uri=True
-    )
-    training: str | None = option(
-        None, "folder of the training images", "input", default_words="DATA/training", is_uri=True
-    )
-    ground_truth: str | None = option(
-        None,
-        "query,reference lines",
-        "input",
-        default_words="val_groundtruth_matches.csv in DATA or FEATURES",
-        is_uri=True,
-    )
-    results: str | None = option(None, "finished predictions.csv: query,reference,score lines", "input", is_uri=True)
-    score_norm: str | None = option(
-        None, "WEIGHT[FIRST,LAST] separated by ;, or none", "protocol", default_words=DEFAULT_NORM
-    )
-    k: int = option(10, "candidates per query", "protocol")
-    global_candidates: bool = option(
-        False, "main table of the best k x queries pairs over all, not of k per query", "protocol"
-    )
-    max_predictions: int = option(MOST_PREDICTIONS, "lines that a predictions file may have", "protocol")
 
 
 def prepare(job: Job[DiscOptions]) -> DiscPlan | PredictionsPlan:
     """Read and check every file that the job rests on; raises all problems together."""
     image_sets.check_ways_in(job, ("descriptor", "features", "results"))
-    return _prepare_predictions(job, job.options.results) if job.options.results else _prepare_sets(job)
-
-
-def _prepare_predictions(job: Job[DiscOptions], results: str) -> PredictionsPlan:
-    options, problems = job.options, ProblemList()
-    inside = storage.join(results, "predictions.csv")  # a folder is meant by its file, such as a run's own results/
-    uri = inside if not results.endswith(".csv") and storage.exists(inside) else results
-    truth = predictions = None
-    with problems.noting():
-        truth = find_truth(options.ground_truth, [options.data, options.features, uri.rpartition("/")[0]])
-    with problems.noting(), _opened(uri) as file:
-        predictions = check_predictions(file, uri, options.max_predictions)
-    if truth is None or predictions is None:
-        raise Problems(problems.lines)
-    matched = match_tables(truth.pairs, predictions)
-    pairs = TruePairs.of(matched.true_query, matched.true_reference)
-    blocks = tuple(PredictionsBlock(uri, predictions.digest, block) for block in predictions.blocks)
-    inputs = {"ground truth": truth.digest, "predictions": predictions.digest}
-    return PredictionsPlan(job, inputs, pairs, matched.queries, matched.references, blocks, predictions.count)
-
-
-@contextmanager
-def _opened(uri: str) -> Iterator[BinaryIO]:
-    """A predictions file to read from, a remote one in its node-local copy."""
-    try:
-        with storage.fetch(uri).open("rb") as file:
-            yield file
-    except FileNotFoundError:
-        raise DataError(f"{uri}: does not exist; expected predictions: query,reference,score lines") from None
+    return prepare_predictions(job, job.options.results) if job.options.results else _prepare_sets(job)
 
 
 def _prepare_sets(job: Job[DiscOptions]) -> DiscPlan:
@@ -168,54 +96,6 @@ def _check_norms(
                 problems.add(f"--score-norm: {line}")
     elif options.score_norm and norms:
         problems.add("--score-norm: needs a training set; give --training, or vectors of one, or --score-norm none")
-
-
-@dataclass(frozen=True)
-class PredictionsBlock:
-    """Some lines of a file in the ISC format: its URI, the digest of its whole content, and which lines."""
-
-    uri: str
-    file_digest: str
-    lines: LineBlock
-
-    @property
-    def name(self) -> str:
-        return f"{self.uri}: lines from {self.lines.first_line:,}"
-
-
-@dataclass(frozen=True)
-class PredictionsPlan:
-    """A job that begins with finished predictions."""
-
-    job: Job[DiscOptions]
-    inputs: dict[str, str]
-    truth: TruePairs
-    queries: Names
-    references: Names
-    blocks: tuple[PredictionsBlock, ...]
-    count: int
-
-    @property
-    def summary(self) -> str:
-        return f"{self.count:,} predictions, {len(self.truth):,} true pairs"
-
-    def execute(self, run: Run) -> Outcome:
-        read = run.each(load_predictions, self.blocks, self.queries, self.references, version=1)
-        candidates = [Candidates(FROM_FILE, read)]
-        scores = run.each(score_candidates, candidates, self.truth, len(self.queries), self.job.seed, version=1)
-        scored = {FROM_FILE: run.read(scores, 0)}
-        run.write("curves/{name}.parquet", pooled_curve_file, candidates, scores)
-        return Outcome(
-            disc_table(scored, [FROM_FILE], self.job.options.metadata, [note_of(HEADLINE)]),
-            further_disc_tables(scored, [FROM_FILE]),
-            facts={
-                "queries": len(self.queries),
-                "references": len(self.references),
-                "k": None,
-                "candidates": FROM_FILE.candidates,
-                "variants": set(),
-            },
-        )
 
 
 @dataclass(frozen=True)
@@ -294,18 +174,6 @@ class DiscPlan:
         queries, references = self.sets.queries.names, self.sets.references.names
         submission = submission_file("submission", vectors["queries"], queries, vectors["references"], references)
         run.write("results/{name}.h5", isc_content, [submission])
-
-
-def load_predictions(block: PredictionsBlock, queries: Names, references: Names) -> Arrays:
-    """The pairs of some lines of a file, by index in these names."""
-    with _opened(block.uri) as file:
-        data = block.lines.read(file)
-    query, reference, score = read_block(data, block.uri, is_first=not block.lines.start)
-    return {
-        "query": queries.indices(query).astype(np.int32),
-        "reference": references.indices(reference).astype(np.int32),
-        "score": score,
-    }
 
 
 def find_candidates(

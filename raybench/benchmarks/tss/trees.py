@@ -17,6 +17,7 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, InputError
 from raybench.formats import flo, png, tss
+from raybench.parallel import in_parallel
 
 TRUE_FLOWS = ("flow1.flo", "flow2.flo")
 FOUND_FLOWS = tuple(f"flow{side}{suffix}" for side in (1, 2) for suffix in flo.FLOW_FORMATS)
@@ -184,7 +185,7 @@ def _listed(root: str, wanted: Sequence[str], what: str) -> ListedTree:
 def note_empty_results(listed: ListedTree, pairs: Sequence[str]) -> None:
     """A pair whose folder is there without a flow or mask has a result, too, as it has for the tools: an empty one."""
     missing = [pair for pair in pairs if pair not in listed.files]
-    there = storage.in_parallel(lambda pair: storage.exists(storage.join(listed.root, pair)), missing)
+    there = in_parallel(lambda pair: storage.exists(storage.join(listed.root, pair)), missing)
     listed.files.update({pair: {} for pair, exists in zip(missing, there, strict=True) if exists})
 
 
@@ -221,7 +222,7 @@ def broken_bodies(truth: TruthTree, results: ResultsTree | None) -> list[str]:
                 lines.append(str(error))
         return lines
 
-    return [line for lines in storage.in_parallel(look, truth.pairs) for line in lines]
+    return [line for lines in in_parallel(look, truth.pairs) for line in lines]
 
 
 def _without_problems(
@@ -229,7 +230,7 @@ def _without_problems(
 ) -> dict[str, Looked]:
     """What a look at each pair gives; where it gives problems, they are noted."""
     good: dict[str, Looked] = {}
-    for pair, looked in zip(pairs, storage.in_parallel(look, pairs), strict=True):
+    for pair, looked in zip(pairs, in_parallel(look, pairs), strict=True):
         if isinstance(looked, list):
             listed.problems[pair] = looked
         else:
