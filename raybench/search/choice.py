@@ -13,7 +13,7 @@ from raybench.search.coarse import CoarseScores, multiplies_coarsely
 from raybench.search.gpu_check import checked_gpu
 from raybench.search.scores import FloatScores, Scores
 
-WORTH_TORCH = 2.0**36  # operations: below half a second of a core, importing torch takes longer than it saves
+WORTH_TORCH = 2.0**38  # operations of a search: below two seconds of a core importing torch takes what it saves
 TRIED_QUERIES, TRIED_REFERENCES, TRIES = 256, 4_096, 3
 
 

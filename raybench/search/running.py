@@ -22,6 +22,7 @@ from raybench.search.scores import Lengths, Reached, Scores, is_tame, rounded_do
 from raybench.search.tiles import even_size, room_for
 from raybench.search.value_tiles import bound_of_kth
 
+FIRST_REFERENCES = 2_048  # that pass by first
 SLICE_REFERENCES = 32_768  # of the slices that `nearest` gets
 
 Vectors = NDArray[np.float32]
@@ -47,11 +48,18 @@ class References:
         """The number of each piece's first reference in the run."""
         return np.cumsum([0, *map(len, self.pieces)])[:-1]
 
-    def blocks(self, size: int) -> Iterator[tuple[int, Vectors]]:
-        """At most `size` consecutive references of one piece, and the number of the first in the run."""
+    def blocks(self, most: int) -> Iterator[tuple[int, Vectors]]:
+        """Consecutive references of one piece, and the number of the first in the run; few at first, then `most`.
+
+        The first block costs more per score, as nothing is ruled out yet. Each later one is at most as large as all
+        before it, so that the lists have room for what it brings.
+        """
         for first, piece in zip(self.starts.tolist(), self.pieces, strict=True):
-            for start in range(0, len(piece), size):
-                yield first + start, piece[start : start + size]
+            start = 0
+            while start < len(piece):
+                stop = start + min(max(first + start, FIRST_REFERENCES), most)
+                yield first + start, piece[start:stop]
+                start = stop
 
 
 def nearest_along(

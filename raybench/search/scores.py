@@ -33,7 +33,7 @@ class Scores(Protocol):
         ...
 
     def values(self, rows: slice) -> NDArray[np.float32]:
-        """Scores of some queries against the references, (queries, references)."""
+        """Scores of some queries against the references, (queries, references); they stand until the next call."""
         ...
 
     def reaching(self, rows: slice, limits: NDArray[np.float64]) -> Reached:
@@ -52,6 +52,7 @@ class FloatScores:
         self._queries = np.ascontiguousarray(np.column_stack([queries, np.ones(len(queries), np.float32)]))
         self._lengths = norms(queries, "ip")
         self._references = queries[:0]
+        self._values = np.empty(0, np.float32)  # fresh memory for every tile would cost a tenth of the time
 
     def put(self, references: NDArray[np.float32], offsets: NDArray[np.float32] | None) -> NDArray[np.float64]:
         self._references = references if offsets is None else np.column_stack([references, -offsets])
@@ -59,8 +60,10 @@ class FloatScores:
 
     def values(self, rows: slice) -> NDArray[np.float32]:
         own = self._queries[rows, : self._references.shape[1]]
-        found: NDArray[np.float32] = own @ self._references.T
-        return found
+        count = len(own) * len(self._references)
+        if len(self._values) < count:
+            self._values = np.empty(count, np.float32)
+        return np.matmul(own, self._references.T, out=self._values[:count].reshape(len(own), -1))
 
     def reaching(self, rows: slice, limits: NDArray[np.float64]) -> Reached:
         values = self.values(rows)

@@ -80,7 +80,7 @@ class SearchRuns:
                 name: array for one in self.distances for name, array in zip(_names(one), unknown, strict=True)
             }
         self._check_dimension(queries, references)
-        scores = chosen_scores(len(queries), len(references), queries.shape[1], self.on_device)
+        scores = chosen_scores(len(self.queries), len(self.references), queries.shape[1], self.on_device)
         found = nearest_along(queries, references, self.k, self.distances, scores, lambda: self._faiss)
         for distance, one in zip(self.distances, found, strict=True):
             top = TopK.of(np.arange(len(query)), one.distance, one.place, self.k)

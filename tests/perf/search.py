@@ -26,13 +26,13 @@ from raybench.metrics.partials import TopK
 from raybench.search.set_search import search_sets
 from tests.perf.figures import Figure, best_of_each
 
-ROUNDS = 3
+ROUNDS = 2
 INLINE_ROUNDS = 2
 QUERIES, REFERENCES, K = 10_000, 100_000, 10
 DIMENSIONS = 256, 512
 ROWS_PER_SHARD = 16_384
 THREADS = 2
-TARGET = round(1 / 1.2, 3)  # at most 1.2 times the seconds of FAISS
+TARGET = 1.0  # as fast as FAISS, fold and publishing included
 
 
 @dataclass(frozen=True)
