@@ -149,8 +149,9 @@ def tss(folder: Path) -> Sweep:
 
 def evaluate(name: str, given: Mapping[str, Any], run: Run) -> object:
     """A benchmark from its inputs to its tables, as `raybench run` does once Ray is up."""
-    job, _ = make_job(BENCHMARKS[name], {**given, "out": run.out})
-    return BENCHMARKS[name].prepare(job).execute(run)
+    benchmark = BENCHMARKS[name].open()
+    job, _ = make_job(benchmark, {**given, "out": run.out})
+    return benchmark.prepare(job).execute(run)
 
 
 def _images(sequence: Path) -> list[str]:

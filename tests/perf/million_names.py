@@ -19,7 +19,7 @@ from PIL import Image
 
 from raybench.descriptors.image_descriptors import resolve_images
 from raybench.digests import digest_of
-from raybench.engine.shards import plan
+from raybench.engine.shards import Shards
 from raybench.extract.image_headers import FILES_PER_SHARD, Headers, ImageSizes
 from raybench.extract.images import DescribeImages, Extraction, default_shard_size, shape_order
 from raybench.formats.images import Preprocess
@@ -84,7 +84,7 @@ def _planned(root: Path) -> Iterator[Measured]:
     """What the driver does with names that were listed, until shards go out; and what headers cost a worker."""
     folder = ImageFolder.scan(str(root))
     stage = ImageSizes(folder)
-    shards = plan(stage.name, len(folder), FILES_PER_SHARD)
+    shards = Shards(stage.name, len(folder), FILES_PER_SHARD)
     seconds = [cpu_seconds_of(lambda: stage.load(shards[0])) for _ in range(ROUNDS)]
     each = [1e6 * one / len(shards[0]) for one in seconds]
     yield Measured("reading a header, on a worker", "µs", each, lower_is_better=True)
@@ -97,7 +97,7 @@ def _planned(root: Path) -> Iterator[Measured]:
         order, prepared_bytes = shape_order(spec, Headers(sizes, {}))
         describe = DescribeImages(folder, order, Extraction(spec, "cpu"))
         digest_of(describe.digest, len(order))
-        plan(describe.name, len(order), default_shard_size(len(order), prepared_bytes))
+        Shards(describe.name, len(order), default_shard_size(len(order), prepared_bytes))
 
     times = [cpu_seconds_of(planned) for _ in range(ROUNDS)]
     yield Measured(f"order and plan of {len(folder):,} images", "s", times, lower_is_better=True)
