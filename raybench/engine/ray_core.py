@@ -115,7 +115,7 @@ def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, ob
             raise ConfigError(f"--ray {address}: no Ray there ({error}); give an address, local or off") from error
     try:
         count = _gpus_to_use(gpus, device, fixed=owned and address == "local")
-    except ConfigError:
+    except BaseException:
         if owned:
             ray.shutdown()
         raise

@@ -25,6 +25,7 @@ BEFORE_RAY_SECONDS = 0.05  # in which wrong arguments and missing files are foun
 # How long a thread keeps Python while another waits for it. Ray looks once per second whether it is up: at Python's own
 # 5 ms the caller's checks delayed it past a look in six of eight runs, at this in one of eight.
 SHORT_TURN_SECONDS = 0.0005
+USUAL_TURN_SECONDS = sys.getswitchinterval()
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,6 @@ class ComingSession:
         self._shown = progress(settings.progress)
         self._thread = threading.Thread(target=self._live, name="raybench-session", daemon=True)
         self._up, self._ending = threading.Event(), threading.Event()
-        self._usual_turn_seconds = sys.getswitchinterval()
         self._session: Session | None = None
         self._failure: BaseException | None = None
 
@@ -76,7 +76,7 @@ class ComingSession:
             self._session = self._started()
         except BaseException as error:  # noqa: BLE001 (whoever asks for the session gets it)
             self._failure = error
-        sys.setswitchinterval(self._usual_turn_seconds)
+        sys.setswitchinterval(USUAL_TURN_SECONDS)
         self._up.set()
         if self._session is not None:
             self._ending.wait()

@@ -85,6 +85,7 @@ def squares(rows: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def radius(rows: NDArray[np.float32]) -> float:
     """No row is longer than that. By float32 squares, which is five times as fast, unless they overflow or vanish."""
+    rows = rows.astype(np.float32, copy=False)
     with np.errstate(over="ignore"):
         square = float(np.einsum("ij,ij->i", rows, rows).max(initial=0.0))
     if not 2.0**-80 < square < 2.0**80:

@@ -58,7 +58,9 @@ class CoarseScores:
             rounded = torch.cat([rounded, self._parts(-offsets)], dim=1)
         self._references = rounded.to(self._device)
         longest = radius(references) + float(lost)
-        errors = product_errors(self._lengths, longest, references.shape[1] + OFFSET_PARTS, offsets is not None)
+        # A GPU's tensor cores may cut a sum off instead of rounding it: twice the error for each addition.
+        roundings = (references.shape[1] + OFFSET_PARTS) * (1 if self._device == "cpu" else 2)
+        errors = product_errors(self._lengths, longest, roundings, offsets)
         found: NDArray[np.float64] = SPARE * (self._lost * longest + self._lengths * float(lost) + errors)
         return found
 

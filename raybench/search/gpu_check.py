@@ -28,6 +28,7 @@ from raybench.search.proposers import Proposer
 from raybench.search.running import References, nearest_along
 
 QUERIES, CLOSE_REFERENCES, DIMENSION, K = 16, 64, 64, 10
+TRIED_PIECE = 128  # references
 STEPS = (2.0, 2.0**10)  # between one reference and the next, in errors of float32; the second is for coarse scores
 
 Rows = NDArray[np.float32]
@@ -121,7 +122,9 @@ def search_of(make: Callable[[], Proposer]) -> Search:
 
 def _by_scores(queries: Rows, references: Rows, k: int, distance: str) -> NDArray[np.int64]:
     """By torch's bfloat16 scores on the GPU; where they can't tell enough apart, that is numpy's to do."""
-    whole = References([np.arange(len(references))], [references])
+    # In pieces: what comes after the first block goes by a running threshold, as nearly all of a search does.
+    edges = range(TRIED_PIECE, len(references), TRIED_PIECE)
+    whole = References(np.split(np.arange(len(references)), edges), np.split(references, edges))
     (found,) = nearest_along(queries, whole, k, [distance], partial(CoarseScores, device="cuda"), ByNumpy)
     return found.place
 

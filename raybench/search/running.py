@@ -23,6 +23,7 @@ from raybench.search.tiles import even_size, room_for
 from raybench.search.value_tiles import bound_of_kth
 
 FIRST_REFERENCES = 2_048  # that pass by first
+FIRST_CELLS = 1 << 24  # scores that are looked at on the host, before anything is ruled out
 SLICE_REFERENCES = 32_768  # of the slices that `nearest` gets
 
 Vectors = NDArray[np.float32]
@@ -111,7 +112,8 @@ def _in_question(
     seen = settled = 0
     for first, block in references.blocks(scores.block_references):
         errors = scores.put(block, lengths.offsets(block) if with_offsets else None)
-        height = even_size(len(queries), scores.tile_cells // len(block))
+        cells = scores.tile_cells if settled else min(scores.tile_cells, FIRST_CELLS)
+        height = even_size(len(queries), cells // len(block))
         tiles = [slice(start, min(start + height, len(queries))) for start in range(0, len(queries), height)]
         seen += len(block)
         for rows in tiles:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from raybench.search.bound import Bound, largest, norms, radius, scale_of
 
+FLOAT64_SHARE = 2.0**-29  # of float32's rounding is float64's
+OFFSET_REACH = 1.01  # an offset in parts of bfloat16 has a reach of 1 + 2**-8 + 2**-16 of its size
 NARROW_SPREAD = 2.0**-9  # of |r|^2 / 2: up to here q.r serves squared distances, too
 
 Reached = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]  # query, reference, score; by query
@@ -56,7 +58,7 @@ class FloatScores:
 
     def put(self, references: NDArray[np.float32], offsets: NDArray[np.float32] | None) -> NDArray[np.float64]:
         self._references = references if offsets is None else np.column_stack([references, -offsets])
-        return product_errors(self._lengths, radius(references), references.shape[1], offsets is not None)
+        return product_errors(self._lengths, radius(references), references.shape[1], offsets)
 
     def values(self, rows: slice) -> NDArray[np.float32]:
         own = self._queries[rows, : self._references.shape[1]]
@@ -72,14 +74,18 @@ class FloatScores:
 
 
 def product_errors(
-    lengths: NDArray[np.float64], longest: float, dimension: int, with_offsets: bool
+    lengths: NDArray[np.float64], longest: float, dimension: int, offsets: NDArray[np.float32] | None
 ) -> NDArray[np.float64]:
-    """How far a float32 score of each query may be off, of references of at most this length.
+    """How far a float32 score of each query may be off, of references of at most this length and of these offsets.
 
-    An offset is at most half the square of that length, and off by as many roundings as the product.
+    An offset is itself off by as many roundings as the product: of |r|^2 / 2, and of its own size, which in a block of
+    short references is that of the run's origin. The float64 routine that decides sums squares of differences: of a
+    query much longer than the references its own rounding is what counts.
     """
     bound = Bound("ip", dimension + 3)
-    reach = lengths * longest + (longest**2 if with_offsets else 0.0)
+    reach = lengths * longest + FLOAT64_SHARE * np.square(lengths + longest)
+    if offsets is not None:
+        reach += longest**2 + OFFSET_REACH * float(np.abs(offsets).max(initial=0.0))
     return bound.share * reach + bound.lost(lengths, longest)
 
 

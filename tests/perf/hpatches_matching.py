@@ -44,7 +44,7 @@ def figures(folder: Path) -> Iterator[Figure]:
 def match(run: Run, stored: Features, reference: np.ndarray, target: np.ndarray) -> Mapped:
     """Figures of all pairs, with features that nobody has opened yet."""
     features = Features(stored.mapped, stored.root, stored.images, stored.images_per_shard)
-    stage = MatchImages(features, reference, target, "L2")
+    stage = MatchImages(features, reference, target, "L2", on_device=False)
     return run.fold(run.map(stage, len(reference), SEQUENCE_PAIRS), Rows)
 
 

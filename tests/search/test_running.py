@@ -127,6 +127,44 @@ def test_scores_are_off_by_no_more_than_they_say(kind, with_offsets, seed, dimen
 
 
 @pytest.mark.parametrize("kind", [FloatScores, CoarseScores])
+@pytest.mark.parametrize("long", [60.0, 6_000.0, 1e6])
+@quick
+@given(seed=SEEDS, dimension=st.integers(1, 40))
+def test_short_references_of_a_run_with_a_long_one_are_off_by_no_more_than_is_said(kind, long, seed, dimension):
+    rng = np.random.default_rng(seed)
+    queries, short = (rng.standard_normal((n, dimension)).astype(np.float32) for n in (5, 30))
+    lengths = Lengths.of([short, np.full((1, dimension), long, np.float32)])
+    scores = kind(queries)
+    errors = scores.put(short, lengths.offsets(short))
+    halves = np.square(short.astype(np.float64)).sum(axis=1) / 2
+    exact = queries.astype(np.float64) @ short.astype(np.float64).T - (halves - lengths.origin)
+    stored = scores.values(slice(0, 5)).astype(np.float64)
+    assert np.all(np.abs(stored - exact) <= errors[:, None] + scores.rounding * np.abs(stored))
+
+
+@pytest.mark.parametrize("kind", [FloatScores, CoarseScores])
+def test_one_long_reference_in_another_piece_changes_no_neighbour(kind):
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        references = np.concatenate([rng.standard_normal((100, 31)), np.full((1, 31), 4_000)]).astype(np.float32)
+        query = rng.standard_normal((1, 31)).astype(np.float32)
+        run = cut(references, np.arange(101), [100])
+        (found,) = nearest_along(query, run, 3, ["squared_L2"], kind, ByNumpy)
+        distances = row_distances(np.broadcast_to(query, references.shape), references, "squared_L2")
+        assert found.place[0].tolist() == np.argsort(distances, kind="stable")[:3].tolist()
+
+
+@pytest.mark.parametrize("kind", [FloatScores, CoarseScores])
+@pytest.mark.parametrize("long", [2.0**35, 2.0**38])
+def test_where_float64_can_t_tell_references_of_a_long_query_apart_the_lower_place_leads(kind, long):
+    queries = np.float32([[long]])
+    references = ((1 + np.arange(200) / 256)[:, None] * 2.0**-30).astype(np.float32)
+    run = cut(references, np.arange(200)[::-1].copy(), [64])
+    (found,) = nearest_along(queries, run, 5, ["squared_L2"], kind, ByNumpy)
+    assert found.place.tolist() == [[0, 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("kind", [FloatScores, CoarseScores])
 def test_a_bound_that_is_too_small_is_found_out(monkeypatch, kind):
     """The rows of these tests are hard enough to tell: with a hundredth of the error neighbours are missed."""
 
