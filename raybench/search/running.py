@@ -23,7 +23,7 @@ from raybench.search.tiles import even_size, room_for
 from raybench.search.value_tiles import bound_of_kth
 
 FIRST_REFERENCES = 2_048  # that pass by first
-FIRST_CELLS = 1 << 24  # scores that are looked at on the host, before anything is ruled out
+FIRST_CELLS = 1 << 22  # scores that are looked at on the host, before anything is ruled out
 SLICE_REFERENCES = 32_768  # of the slices that `nearest` gets
 
 Vectors = NDArray[np.float32]
