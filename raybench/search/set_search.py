@@ -30,7 +30,7 @@ from raybench.search.running import References, nearest_along
 from raybench.search.tiles import Tiles
 
 GLOBAL_FACTOR = 4  # neighbours of a query looked at where the best pairs over all queries are wanted
-MERGED_AT_ONCE = 1 << 22  # neighbours: 64 MB with their distances, and as much to order them
+MERGED_AT_ONCE = 1 << 20  # neighbours: 16 MB with their distances, and some times as much to order them
 
 
 @dataclass(frozen=True)
