@@ -17,6 +17,7 @@ from ray import cloudpickle
 from ray.exceptions import RayError
 
 from raybench.engine.attempts import Failure
+from raybench.engine.memory import give_back
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Loaded, Place, Receipt, Sink, Stage, load_shard
 from raybench.engine.stations import Stations
@@ -68,6 +69,7 @@ def load_ahead(job: list[Any], shard: Shard) -> tuple[Stocked | Failure, Loaded 
 @lru_cache(maxsize=1)
 def opened(job: Any) -> tuple[Stage, Sink]:
     """The stage and sink behind a reference: fetched once per process, not once per shard; a stage may be large."""
+    give_back()
     found: tuple[Stage, Sink] = ray.get(job)
     return found
 
