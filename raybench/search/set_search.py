@@ -55,10 +55,11 @@ class SearchRuns:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_faiss"}
+        return {key: value for key, value in self.__dict__.items() if key != "_otherwise"}
 
     @cached_property
-    def _faiss(self) -> Proposer:
+    def _otherwise(self) -> Proposer:
+        """Who proposes where scores tell too little apart."""
         return proposer_for(self.on_device)
 
     @property
@@ -81,7 +82,7 @@ class SearchRuns:
             }
         self._check_dimension(queries, references)
         scores = chosen_scores(len(self.queries), len(self.references), queries.shape[1], self.on_device)
-        found = nearest_along(queries, references, self.k, self.distances, scores, lambda: self._faiss)
+        found = nearest_along(queries, references, self.k, self.distances, scores, lambda: self._otherwise)
         for distance, one in zip(self.distances, found, strict=True):
             top = TopK.of(np.arange(len(query)), one.distance, one.place, self.k)
             arrays |= dict(zip(_names(distance), (top.distance, top.reference), strict=True))

@@ -107,16 +107,16 @@ def test_where_float64_rounds_counts_are_those_that_it_measures(distance, kind, 
     assert found[:, :, 0].tolist() == (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
 
 
-TILERS = [ByNumpy(1), ByNumpy(300), ByNumpy(10**6), ByTorch("cpu", 300), ByTorch("cpu")]
+TILERS = [
+    *((ByNumpy(cells), distance) for cells in (1, 300, 10**6) for distance in ALL_DISTANCES),
+    *((ByTorch("cpu", cells), distance) for cells in (300, 10**6) for distance in PRODUCTS),
+]
 
 
-@pytest.mark.parametrize("tiler", TILERS, ids=str)
-@pytest.mark.parametrize("distance", ALL_DISTANCES)
+@pytest.mark.parametrize(("tiler", "distance"), TILERS, ids=str)
 @quick
 @given(st.data())
-def test_the_references_before_the_true_one_are_those_of_exact_distances(distance, tiler, data):
-    if isinstance(tiler, ByTorch) and distance not in PRODUCTS:
-        return  # numpy's alone, which is asked above
+def test_the_references_before_the_true_one_are_those_of_exact_distances(tiler, distance, data):
     (queries, references, *_), distances = data.draw(searches(distance))
     truth = np.array(
         data.draw(st.lists(st.integers(0, len(references) - 1), min_size=len(queries), max_size=len(queries)))
