@@ -1,11 +1,12 @@
 # Each target makes and reuses .venv; nothing else is needed by hand.
-# `make demo`, `make test`, `make test-fast` (no Ray, none that takes seconds: for the inner loop), `make check`, `make bench`,
+# `make demo`, `make test`, `make test-all` (those that take minutes, too: lost nodes, faulty storage, fuzzing),
+# `make test-fast` (no Ray, none that takes seconds: for the inner loop), `make check`, `make bench`,
 # `make bench-compare A=one.json B=two.json` (what changed between two runs of the bench).
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-on-ray test-others test-fast check bench bench-compare
+.PHONY: demo test test-all test-slow test-on-ray test-others test-fast check bench bench-compare
 
 demo: $(INSTALLED)
 	$(BIN)/raybench demo --out runs/demo
@@ -15,13 +16,21 @@ test: $(INSTALLED)
 	$(MAKE) --no-print-directory -j 2 test-on-ray test-others
 
 test-on-ray: $(INSTALLED)
-	$(BIN)/python -m pytest -m "ray and not ray(own=True)"
+	$(BIN)/python -m pytest -m "ray and not ray(own=True) and not slow"
 
 test-others: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not ray or ray(own=True)"
+	$(BIN)/python -m pytest -m "(not ray or ray(own=True)) and not slow"
+
+test-all: $(INSTALLED)
+	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory test-slow
+
+# One after the other: they take nodes and storage away from runs, and wait for what these do about it.
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -m slow
 
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not ray and not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not ray and not slow and not seconds"
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

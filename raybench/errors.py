@@ -5,6 +5,7 @@
         ConfigError         an argument
         DataError           a file: what was expected, what was found, where, what to do
         StorageError        a URI that can't be reached: credentials, bucket, permission
+          StorageUnavailable  a store that does not answer for now: nobody's fault, it may do so later
         ManifestMismatch    the output folder belongs to another run
         Problems            several of the above, found together
       ShardFailed           a shard failed for good: exit code 3
@@ -42,6 +43,10 @@ class DataError(InputError):
 
 class StorageError(InputError):
     """A URI can't be reached: wrong credentials, missing bucket, no permission."""
+
+
+class StorageUnavailable(StorageError):
+    """A store did not answer, or not with what it holds, for as long as one request is tried."""
 
 
 class ManifestMismatch(InputError):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from raybench.errors import StorageError
+from raybench.errors import StorageError, StorageUnavailable
 
 R = TypeVar("R")
 
@@ -38,7 +38,7 @@ def with_retries(uri: str, action: Callable[[], R]) -> R:
             if not _may_pass(error):
                 raise
             if attempt == ATTEMPTS - 1:
-                raise StorageError(f"{uri}: still failing after {ATTEMPTS} tries ({error})") from error
+                raise StorageUnavailable(f"{uri}: still failing after {ATTEMPTS} tries ({error})") from error
             time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))
     raise AssertionError("the last attempt returns or raises")
 

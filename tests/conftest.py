@@ -149,7 +149,7 @@ def local_ray(s3, request):
     """One Ray for the session, with eight logical GPUs; a test that wants CPUs says `--device cpu`."""
     import ray
 
-    if request.config.getoption("markexpr").startswith("not ray"):
+    if request.config.getoption("markexpr").startswith(("not ray", "(not ray")):
         pytest.fail("this test needs Ray: take `local_ray` as an argument, or mark its parameter with pytest.mark.ray")
 
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (its name)

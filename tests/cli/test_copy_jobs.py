@@ -50,7 +50,7 @@ def test_a_model_that_cannot_be_had_is_one_line_and_shows_no_secret(model, copie
     assert "secret" not in said.err
 
 
-@pytest.mark.slow
+@pytest.mark.seconds
 def test_weights_and_torchscript_give_one_table_which_a_plain_script_gives_too(copies, models, raybench, tmp_path):
     for number, model in enumerate(models):
         given = disc_arguments([*map(str, disc_flags(copies, model, tmp_path / str(number))), "--ray=off"])
@@ -85,7 +85,7 @@ def receipts(out, stage):
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-@pytest.mark.slow
+@pytest.mark.seconds
 def test_the_copydays_script_runs_by_itself_with_the_published_flags(copies, models, tmp_path):
     command = [
         *(sys.executable, ROOT / "jobs/copydays_eval.py", "--copydays_path", copies / "copydays"),

@@ -51,7 +51,7 @@ def test_golden_figures_from_vectors(executor, raybench, request, tmp_path):
     assert_golden(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.seconds
 def test_the_number_of_reference_shards_changes_no_byte(raybench, tmp_path):
     for size in (400, 154, 62):  # of 307 originals and distractors: one shard, two, five
         given = ("--features", DATA, "--codecs", CODECS, "--shard-size", size)

@@ -77,7 +77,7 @@ def test_golden_figures_from_vectors(executor, name, raybench, request, tmp_path
     assert main == [(norm, codec) for norm in ("None", *norms) for codec in codecs]
 
 
-@pytest.mark.slow
+@pytest.mark.seconds
 def test_the_number_of_reference_shards_changes_no_byte(raybench, tmp_path):
     codecs, norms = asked("small")
     for size in (600, 300, 120):  # of 600 references: one shard, two, five
@@ -407,7 +407,7 @@ def test_a_runs_own_results_folder_reads_back_to_its_first_row(raybench, tmp_pat
     assert list(again.values())[2:] == list(first.values())[2:]
 
 
-@pytest.mark.slow
+@pytest.mark.seconds
 def test_images_and_results_may_live_in_object_storage(copies, raybench, s3, tmp_path):
     bucket = s3.bucket("disc")
     data = s3.upload(copies, f"{bucket}/data")
