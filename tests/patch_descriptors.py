@@ -28,6 +28,8 @@ class Block4:
 class MeetingBlock4(Block4):
     """Block4 that at its `call`-th call says where it is in `folder/here`, and waits while `folder/wait` exists."""
 
+    digest = "block4"  # what comes and goes in the folder changes no vector
+
     def __init__(self, folder, call=1):
         self.folder, self.call, self.calls = Path(folder), call, 0
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from raybench.benchmarks.options import option
 from raybench.descriptors.precision import EXACT, Precision
+from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError
 from raybench.table import Table
@@ -83,6 +84,12 @@ def check_one_given(job: Job[Any], keys: Sequence[str]) -> None:
 def limit_notes(job: Job[Any], items: str) -> tuple[str, ...]:
     """The note that a limited table carries."""
     return () if job.limit is None else (f"LIMITED: only the first {job.limit:,} {items} were used.",)
+
+
+def note_digest(run: Run, descriptor: DescriptorSpec) -> None:
+    """Say what a digest does not cover, before it names a stage."""
+    for note in descriptor.digest_notes:
+        run.note(note)
 
 
 def device_for(job: Job[Any], run: Run, uses_gpu: bool) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.job import DescribedOptions, Job, check_one_given, device_for
+from raybench.benchmarks.job import DescribedOptions, Job, check_one_given, device_for, note_digest
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.patch_descriptors import resolve
 from raybench.descriptors.precision import DTYPES, Precision
@@ -146,6 +146,7 @@ class DescribedPatches:
             read = ReadVectors(self.origin, self.distance, job.skip_bad_input)
             return extract_features(run, read, images, job.shard_size)
         strips, descriptor = self.origin.strips, self.origin.descriptor
+        note_digest(run, descriptor)
         device = device_for(job, run, descriptor.uses_gpu)
         descriptor.precision.check_device(device)
         stage = Extract(strips, descriptor, device, job.batch_size, job.skip_bad_input)

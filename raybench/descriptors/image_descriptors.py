@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
 from raybench.descriptors.precision import EXACT, Precision
-from raybench.descriptors.specs import DescriptorSpec, Family, class_of, is_model_file, resolve_in, with_options
+from raybench.descriptors.specs import DescriptorSpec, Family, is_model_file, resolve_in, with_options
+from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
 from raybench.formats.images import Preprocess
 
@@ -40,7 +41,7 @@ class ImageDescriptor(Protocol):
 class ImageSpec(DescriptorSpec):
     """An image descriptor as the user named it; `preprocess` where the published one is what it is fed with."""
 
-    preprocess: Preprocess | None
+    preprocess: Preprocess | None = None
 
     def open(self) -> ImageDescriptor:
         """The descriptor itself, a model file fetched to this node first."""

@@ -5,12 +5,9 @@ Patch and image descriptors are two families with names, model files and methods
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import json
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +16,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from raybench import storage
+from raybench.descriptors.argument_files import FETCHED, NamedFile, file_digest, found_again
 from raybench.descriptors.cuda import device_for_torch
 from raybench.descriptors.libraries import libraries_of
+from raybench.descriptors.own_identity import OwnIdentity, own_identity
+from raybench.descriptors.own_imports import Digests, import_digested_from_now_on
 from raybench.descriptors.precision import EXACT, Precision
-from raybench.digests import digest_of, digest_of_bytes
-from raybench.errors import ConfigError, DataError, suggestion
+from raybench.descriptors.user_classes import class_of
+from raybench.digests import digest_of
+from raybench.errors import ConfigError, suggestion
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,25 @@ class DescriptorSpec:
     digest: str
     folder: str
     precision: Precision
+    modules: Digests = ()  # of the user's own class: what it is imported from
+    files: tuple[NamedFile, ...] = ()  # that its arguments name
+    doubts: tuple[str, ...] = ()  # what its digest does not cover, one line each
 
     def open(self) -> Any:
-        """The descriptor itself, a model file fetched to this node first."""
-        arguments = dict(self.arguments)
-        if "path" in arguments:
-            arguments["path"] = str(storage.fetch(arguments["path"]))
+        """The descriptor itself, a model file fetched first; code and files are those that the run began with."""
+        arguments = found_again(dict(self.arguments), self.files, self.folder)
+        if isinstance(arguments.get(FETCHED), str):
+            arguments[FETCHED] = str(storage.fetch(arguments[FETCHED]))
+        import_digested_from_now_on(self.modules)
         return class_of(self.target, self.folder)(**arguments)
+
+    @property
+    def digest_notes(self) -> tuple[str, ...]:
+        """What a reader of the table should know of the digest."""
+        return tuple(
+            f"DIGEST: {doubt} is no part of the digest of {self.target}; give the class a `digest` if that may change."
+            for doubt in self.doubts
+        )
 
 
 def moved(descriptor: Any, gpu: bool) -> Any:
@@ -78,24 +91,23 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: 
     if precision.options and not is_model_file(family, spec):
         raise ConfigError(f"{precision.options}: goes with a network in a file; {spec} has an arithmetic of its own")
     if spec in family.built_in:
-        target, identity = family.built_in[spec], spec
         if arguments:
             raise ConfigError(f"--descriptor {spec}: takes no arguments, got {', '.join(sorted(arguments))}")
-    elif is_model_file(family, spec):
+        return _spec(family, spec, family.built_in[spec], {}, precision, OwnIdentity(spec, ()))
+    if is_model_file(family, spec):
         kind, _, uri = spec.partition(":")
-        target, uri = family.model_files[kind], storage.checked(uri)
-        identity = f"{kind}:{_file_digest(uri)}"
-        arguments = {"path": uri, **with_options(spec, arguments, precision.arguments)}
-    elif ":" in spec:
-        target = spec
-        identity = f"{spec}:{_source_digest(spec)}"
-    else:
-        known = ", ".join(family.built_in)
-        raise ConfigError(
-            f"--descriptor {spec}: unknown{suggestion(spec, family.built_in)}; the built-in ones are {known}; "
-            f"or give module:Class, or one of {', '.join(f'{kind}:URI' for kind in family.model_files)}"
-        )
-    return _spec(family, spec, target, identity, arguments, precision)
+        uri = storage.checked(uri)
+        content = file_digest(uri)
+        known = OwnIdentity(f"{kind}:{content}", (), (NamedFile(uri, content),))
+        arguments = {FETCHED: uri, **with_options(spec, arguments, precision.arguments)}
+        return _spec(family, spec, family.model_files[kind], arguments, precision, known)
+    if ":" in spec:
+        return _spec(family, spec, spec, arguments, precision, own_identity(spec, arguments, _here()))
+    raise ConfigError(
+        f"--descriptor {spec}: unknown{suggestion(spec, family.built_in)}; the built-in ones are "
+        f"{', '.join(family.built_in)}; or give module:Class, or one of "
+        f"{', '.join(f'{kind}:URI' for kind in family.model_files)}"
+    )
 
 
 def with_options(spec: str, arguments: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -111,9 +123,14 @@ def is_model_file(family: Family, spec: str) -> bool:
 
 
 def _spec(
-    family: Family, spec: str, target: str, identity: str, arguments: dict[str, Any], precision: Precision
+    family: Family,
+    spec: str,
+    target: str,
+    arguments: dict[str, Any],
+    precision: Precision,
+    known: OwnIdentity,
 ) -> DescriptorSpec:
-    kind = class_of(target, os.getcwd())  # noqa: PTH109 (a plain string for the workers)
+    kind = class_of(target, _here())
     for method in family.methods:
         if not callable(getattr(kind, method, None)):
             raise ConfigError(
@@ -126,65 +143,25 @@ def _spec(
     if target in family.model_files.values():
         kind(**arguments)  # checks its arguments; the model itself is loaded by the workers
     own = getattr(kind, "name", None)
-    name = Path(str(arguments["path"])).stem if "path" in arguments else own if isinstance(own, str) else kind.__name__
+    by_file = Path(str(arguments[FETCHED])).stem if FETCHED in arguments else None
+    name = by_file or (own if isinstance(own, str) else kind.__name__)
     if not re.fullmatch(r"[\w.+-]+", name) or name.startswith("."):
         raise ConfigError(f"--descriptor {spec}: its name {name!r} names folders; use letters, digits and _ . + - only")
-    version = getattr(kind, "version", 1)
+    plain = {} if target == spec else {key: value for key, value in arguments.items() if key != FETCHED}
     return DescriptorSpec(
         target=target,
         arguments=tuple(sorted(arguments.items())),
         name=name,
         distance=str(getattr(kind, "distance", "L2")),
         uses_gpu=bool(getattr(kind, "uses_gpu", True)),
-        digest=digest_of("descriptor", identity, version, _plain(arguments), libraries_of(target)),
-        folder=os.getcwd(),  # noqa: PTH109
+        digest=digest_of("descriptor", known.digest, getattr(kind, "version", 1), plain, libraries_of(target)),
+        folder=_here(),
         precision=precision,
+        modules=known.modules,
+        files=known.files,
+        doubts=known.doubts,
     )
 
 
-def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
-    plain = {key: value for key, value in arguments.items() if key != "path"}
-    json.dumps(plain)  # what can't be digested can't be an argument
-    return plain
-
-
-def class_of(target: str, folder: str) -> type[Any]:
-    """The class that `module:Class` names; the module may be in `folder` or in the current one."""
-    module_name, _, class_name = target.partition(":")
-    for place in (folder, os.getcwd()):  # noqa: PTH109 (on another node the job's folder has another name)
-        if place not in sys.path:
-            sys.path.insert(0, place)
-    try:
-        found = getattr(importlib.import_module(module_name), class_name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"--descriptor {target}: {error}; is {module_name}.py in {folder} or installed?") from error
-    except Exception as error:
-        if isinstance(error, AttributeError) and module_name in sys.modules:
-            known = dir(sys.modules[module_name])
-            raise ConfigError(
-                f"--descriptor {target}: {module_name} has no class {class_name}{suggestion(class_name, known)}"
-            ) from None
-        raise ConfigError(f"--descriptor {target}: can't be imported ({type(error).__name__}: {error})") from error
-    if not isinstance(found, type):
-        raise ConfigError(f"--descriptor {target}: {class_name} is no class")
-    return found
-
-
-def _source_digest(target: str) -> str:
-    kind = class_of(target, os.getcwd())  # noqa: PTH109
-    try:
-        file = inspect.getsourcefile(kind)
-    except TypeError:
-        file = None
-    if file is None:
-        raise ConfigError(f"--descriptor {target}: its source can't be found, so results can't be kept apart")
-    return digest_of_bytes(Path(file).read_bytes())
-
-
-def _file_digest(uri: str) -> str:
-    try:
-        return digest_of_bytes(storage.read_mapped(uri))  # whose node-local copy `open` finds
-    except FileNotFoundError:
-        raise DataError(f"{uri}: does not exist; expected a model file") from None
-    except IsADirectoryError:
-        raise DataError(f"{uri}: is a folder; expected a model file") from None
+def _here() -> str:
+    return os.getcwd()  # noqa: PTH109 (a plain string for the workers)

@@ -74,6 +74,7 @@ class Run:
         self.out, self.store = out, store
         self.records: list[StageRecord] = []
         self.files: list[str] = []  # what was written into `out`, in order
+        self.notes: list[str] = []  # for below the main table
         self._executor, self._observer = executor, observer
         self._known: dict[str, tuple[Stage, Mapped]] = {}
         self._repairs: Counter[tuple[str, int]] = Counter()
@@ -90,6 +91,12 @@ class Run:
     def say(self, message: str) -> None:
         """A line for the person who watches."""
         self._observer.said(message)
+
+    def note(self, message: str) -> None:
+        """Say something once that also belongs below the table."""
+        if message not in self.notes:
+            self.notes.append(message)
+            self.say(message)
 
     def map(self, stage: Stage, count: int, size: int, wanted: Iterable[int] | None = None) -> Mapped:
         """Publish the stage's shards that hold the wanted items (all by default); those that exist stay."""

@@ -114,7 +114,8 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     asked = dataclasses.replace(asked, cluster=run.cluster())
     asked.publish(job.out)
     _remove_results(asked, job.out)
-    outcome = _beside_published(job.benchmark, _with_precision(job, plan.execute(run)))
+    outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
+    outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)
     for name, table in zip(_file_names(outcome), tables, strict=True):
         storage.publish(storage.join(job.out, name), table.to_csv().encode())
@@ -164,6 +165,12 @@ def _with_precision(job: Job[Any], outcome: Outcome) -> Outcome:
     note = f"PRECISION: descriptors were computed by {words}, not in exact float32."
     main = dataclasses.replace(outcome.main, notes=(*outcome.main.notes, note))
     return dataclasses.replace(outcome, main=main, facts={**outcome.facts, "precision": words})
+
+
+def _with_notes(run: Run, outcome: Outcome) -> Outcome:
+    """The outcome with what was noted on the way to it."""
+    main = dataclasses.replace(outcome.main, notes=(*outcome.main.notes, *run.notes))
+    return dataclasses.replace(outcome, main=main)
 
 
 def _beside_published(benchmark: str, outcome: Outcome) -> Outcome:

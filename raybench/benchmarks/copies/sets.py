@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.job import DescribedOptions, Job, device_for
+from raybench.benchmarks.job import DescribedOptions, Job, device_for, note_digest
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.precision import DTYPES, Precision
@@ -239,6 +239,7 @@ def describe(
     if descriptor is None:
         return stored
     folders = {one.role: one.source for one in sets if isinstance(one, PictureSet)}
+    note_digest(run, descriptor)
     device = device_for(job, run, descriptor.uses_gpu)
     descriptor.precision.check_device(device)
     batch_size, shard_size, rotate = job.batch_size, job.shard_size, job.options.exif_rotate

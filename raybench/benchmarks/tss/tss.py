@@ -24,6 +24,7 @@ from raybench.benchmarks.job import (
     check_one_given,
     device_for,
     limit_notes,
+    note_digest,
 )
 from raybench.benchmarks.options import option
 from raybench.benchmarks.tss.inputs import ChosenPairs, choose_pairs, first_few
@@ -146,6 +147,7 @@ class TssPlan:
 
     def _flows(self, run: Run) -> ComputedFlows:
         assert self.method is not None and self.chosen.images is not None
+        note_digest(run, self.method)
         device = device_for(self.job, run, self.method.uses_gpu)
         parts = (self.chosen.truth.pairs, self.chosen.images, self.method, device)
         return compute_flows(run, DenseFlow(*parts, self.job.batch_size, self.job.skip_bad_input), self.job.shard_size)
