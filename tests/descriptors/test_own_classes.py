@@ -3,6 +3,7 @@
 import importlib
 import os
 import pickle
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -387,6 +388,17 @@ def test_a_worker_in_another_folder_takes_the_files_of_the_drivers(folder, tmp_p
     assert spec.open().arguments["path"] == f"{folder}/w.txt"
     (tmp_path / "w.txt").write_text("1")  # a job's folder, unpacked on another node
     assert spec.open().arguments["path"] == "w.txt"
+
+
+def test_a_compiled_file_of_an_older_source_is_not_loaded(folder):
+    """Python takes `__pycache__/part….pyc` if size and second agree, as after a quick edit of a digit."""
+    py_compile.compile(str(folder / "part.py"))
+    stamp = (folder / "part.py").stat().st_mtime
+    (folder / "part.py").write_text("SCALE = 3\n")
+    os.utime(folder / "part.py", (stamp, stamp))
+    ask = f"import sys; sys.path.insert(0, {str(folder)!r}); import part; print(part.SCALE)"
+    assert subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout == "2\n"
+    assert described() == 3
 
 
 def test_a_module_that_the_process_imported_before_an_edit_is_imported_anew(folder):
