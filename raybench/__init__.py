@@ -2,6 +2,7 @@
 
 Folders in the order in which data meets them; a module imports its own folder and those above it:
 
+    visible.py                      text from data, made safe for a terminal and a page
     errors.py digests.py table.py   the error tree; what identifies a thing; rows at full precision
     formats/                        bytes <-> values
     metrics/                        figures and mergeable results

@@ -6,11 +6,12 @@ Values are kept at full precision; rounding to percent happens in `shown`, on th
 from __future__ import annotations
 
 import csv
-import html
 import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from raybench.visible import in_html, visible
 
 LATEX_WORDS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
 
@@ -64,11 +65,7 @@ class Table:
 
     def to_csv(self) -> str:
         """Full precision; an undefined value is an empty cell."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([_exact(cell) for cell in row] for row in self.rows)
-        return text.getvalue()
+        return csv_text([self.columns, *([_exact(cell) for cell in row] for row in self.rows)])
 
     def to_markdown(self) -> str:
         escape = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " ", "\r": " "})
@@ -87,18 +84,18 @@ class Table:
 
     def to_html(self) -> str:
         """A `<table>` with everything escaped."""
-        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        head = "".join(f"<th>{in_html(column)}</th>" for column in self.columns)
         kind = ["n" if self._is_number(i) else "t" for i in range(len(self.columns))]
         body = "".join(
-            "<tr>" + "".join(f'<td class="{kind[i]}">{html.escape(cell)}</td>' for i, cell in enumerate(row)) + "</tr>"
+            "<tr>" + "".join(f'<td class="{kind[i]}">{in_html(cell)}</td>' for i, cell in enumerate(row)) + "</tr>"
             for row in self.shown()
         )
-        notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in self.notes)
+        notes = "".join(f"<p class=note>{in_html(note)}</p>" for note in self.notes)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
     def to_text(self) -> str:
         """Aligned columns for a terminal, fractions as percent with two decimals."""
-        rows = [self.columns, *self.shown()]
+        rows = [tuple(map(visible, row)) for row in [self.columns, *self.shown()]]
         widths = [max(len(row[i]) for row in rows) for i in range(len(self.columns))]
         lines = [
             "  ".join(
@@ -107,7 +104,8 @@ class Table:
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:], *self.notes]) + "\n"
+        rule = "  ".join("─" * width for width in widths)
+        return "\n".join([lines[0], rule, *lines[1:], *map(visible, self.notes)]) + "\n"
 
     def shown(self) -> list[tuple[str, ...]]:
         """The rows as a person reads them."""
@@ -125,6 +123,21 @@ class Table:
 
     def _is_number(self, column: int) -> bool:
         return all(isinstance(row[column], int | float | None) for row in self.rows)
+
+
+def csv_text(rows: Iterable[Sequence[str]]) -> str:
+    r"""Lines of comma-separated cells; in quotes where a cell has a comma, a quote or a line end of any system.
+
+    Python's own writer leaves a carriage return bare, which its reader then refuses.
+
+    >>> csv_text([["a", "b,c"], ["d\r", "e"]])
+    'a,"b,c"\n"d\r",e\n'
+    """
+    return "".join((",".join(map(_quoted, row)) or '""') + "\n" for row in rows)
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if any(mark in cell for mark in ',"\r\n') else cell
 
 
 def read_csv(name: str, text: str, fractions: frozenset[str] = frozenset()) -> Table:

@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent / "raybench"
 
 # In the order in which data meets them: a module imports its own folder and those before it.
 ORDER = [
+    {"visible"},
     {"__init__", "errors", "digests", "table"},
     {"formats"},
     {"metrics"},
@@ -26,7 +27,7 @@ ORDER = [
     {"__main__"},
 ]
 LAYERS = {name: number for number, names in enumerate(ORDER) for name in names}
-PURE_LAYERS = 3
+PURE_LAYERS = 4
 # Where a library may be imported; a library that is not named here may be imported anywhere its layer allows.
 HOMES = {
     "ray": {*(f"engine/ray_{part}.py" for part in ("core", "flow", "loads", "pool")), "engine/telemetry.py"},

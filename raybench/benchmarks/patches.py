@@ -22,6 +22,7 @@ from raybench.errors import ConfigError, InputError, ProblemList
 from raybench.extract.patches import Extract, Features, ReadVectors, extract_features
 from raybench.parallel import in_parallel
 from raybench.search.distances import DISTANCES
+from raybench.sources.file_names import check_names
 from raybench.sources.patches import Source
 from raybench.sources.strips import Strips
 from raybench.sources.vector_files import VectorFiles
@@ -73,6 +74,7 @@ def read_files(
     folder: str, names: Sequence[str], parse: Callable[[bytes, str], Parsed], problems: ProblemList
 ) -> tuple[dict[str, Parsed], dict[str, str]]:
     """The parsed files by stem and their digests by name; what is wrong with one is noted."""
+    check_names(folder, names)
 
     def one(name: str) -> tuple[Parsed | InputError, str]:
         uri = storage.join(folder, name)
@@ -136,7 +138,8 @@ class DescribedPatches:
     def descriptor_name(self) -> str:
         """The name that result files carry."""
         if isinstance(self.origin, VectorFiles):
-            return posixpath.basename(self.origin.root.rstrip("/"))
+            name = posixpath.basename(self.origin.root.rstrip("/"))
+            return name if name.strip(".") else "features"
         return self.origin.descriptor.name
 
     def features(self, run: Run, wanted: NDArray[np.int32]) -> Features:

@@ -23,6 +23,7 @@ from raybench.cli.groups import GroupedCommand
 from raybench.descriptors import DESCRIPTORS, FLOW_METHODS, IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, MODEL_FILES
 from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
 from raybench.parallel import in_parallel
+from raybench.visible import AS_ESCAPES, visible, visible_lines
 
 if TYPE_CHECKING:
     from raybench.runs.report.page import Shown
@@ -49,25 +50,31 @@ def exit_code(arguments: list[str]) -> int:
         _say_problems(error)
         code = 2
     except ShardFailed as error:
-        click.echo(f"error: {error}\nwhat is published stays; the same command goes on from there", err=True)
+        _say(f"error: {error}", err=True)
+        _say("what is published stays; the same command goes on from there", err=True)
         code = 3
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted; the same command resumes: what is published is not computed again", err=True)
         return 130
     except Exception as error:  # noqa: BLE001 (the last line of defence: say it in one line)
-        click.echo(f"error: {type(error).__name__}: {error} (unexpected; --debug shows where)", err=True)
+        _say(f"error: {type(error).__name__}: {error} (unexpected; --debug shows where)", err=True)
         code = 1
     else:
         return 0
     if "--debug" in arguments:
-        traceback.print_exc()
+        click.echo(visible_lines(traceback.format_exc()), err=True)
     return code
+
+
+def _say(line: str, err: bool = False) -> None:
+    """One line for a terminal; what it holds of names from data can neither end it nor command the terminal."""
+    click.echo(visible(line), err=err)
 
 
 def _say_problems(error: InputError | click.ClickException) -> None:
     lines = error.lines() if isinstance(error, InputError) else [" ".join(error.format_message().split())]
     for line in lines[:MOST_LINES]:
-        click.echo(f"error: {line}", err=True)
+        _say(f"error: {line}", err=True)
     if len(lines) > MOST_LINES:
         click.echo(f"error: … and {len(lines) - MOST_LINES:,} more problems", err=True)
 
@@ -130,9 +137,10 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
         jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
         for found in evaluate_all(jobs, settings):
             if found.already_done:
-                click.echo(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
+                _say(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
             click.echo(found.tables[0].to_text())
-            click.echo(f"table {storage.join(found.out, found.tables[0].file_name)}\nreport {found.report}")
+            _say(f"table {storage.join(found.out, found.tables[0].file_name)}")
+            _say(f"report {found.report}")
 
     return command
 
@@ -143,7 +151,7 @@ def _check(names: Sequence[str]) -> Callable[..., None]:
         from raybench.runs.evaluate import preflight
 
         for found in preflight(*jobs_of([BENCHMARKS[name].open() for name in names], given)):
-            click.echo(f"good: {found}")
+            _say(f"good: {found}")
 
     return command
 
@@ -183,8 +191,8 @@ def report(runs: tuple[str, ...], out: str) -> None:
 
     page = write_report([_shown(uri) for uri in map(storage.checked, runs)])
     target = storage.checked(out)
-    storage.publish(target, page.encode())
-    click.echo(f"report {target}")
+    storage.publish(target, page.encode(errors=AS_ESCAPES))
+    _say(f"report {target}")
 
 
 def _shown(uri: str) -> Shown:
@@ -196,7 +204,7 @@ def _shown(uri: str) -> Shown:
         return shown_run(uri)
     except InputError as error:
         found = shown_run(uri, pictured=False)
-        click.echo(f"{uri}: no pictures ({error})", err=True)
+        _say(f"{uri}: no pictures ({error})", err=True)
         return found
 
 
@@ -234,7 +242,7 @@ def tasks(protocol: str, data: str | None, features: str | None, out: str, seed:
     files = make(patches, ListSizes(**sizes), seed)
     folder = storage.checked(out)
     in_parallel(lambda name: storage.publish(storage.join(folder, name), files[name].encode()), files)
-    click.echo(f"{len(files)} task files over {len(patches)} sequences in {folder}")
+    _say(f"{len(files)} task files over {len(patches)} sequences in {folder}")
 
 
 @cli.command()
@@ -250,4 +258,4 @@ def demo(out: str, ray: str, progress: str) -> None:
     tables, page = run_demo(Path(out).absolute(), Settings(ray=ray, progress=progress))
     for table in tables:
         click.echo(table.to_text())
-    click.echo(f"report {page}")
+    _say(f"report {page}")

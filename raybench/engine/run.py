@@ -18,7 +18,7 @@ from raybench.engine.progress import Observer
 from raybench.engine.receipts import Receipts
 from raybench.engine.shards import ChosenShards, Shard, Shards
 from raybench.engine.stages import Files, Mapped, Receipt, Sink, Stage
-from raybench.errors import CorruptShard, ShardFailed
+from raybench.errors import CorruptShard, DataError, ShardFailed
 from raybench.formats.shardfile import Arrays
 
 FAN_IN = 32  # partial files that one metric shard merges
@@ -133,7 +133,7 @@ class Run:
 
         `{name}` in the pattern is the item's name, `{item.…}` another of its attributes.
         """
-        names = [pattern.format(name=name_of(item), item=item) for item in items]
+        names = [output_name(pattern.format(name=name_of(item), item=item)) for item in items]
         self.files += names
         stage = Write(function, items, inputs, version=0)
         shards = Shards(stage.name, len(names), 1)
@@ -209,6 +209,17 @@ class Run:
         shards = [mapped.shards[broken.index]]
         with Receipts(shards) as unpublished:
             self._complete(stage, shards, mapped, unpublished, lambda receipt: None)  # progress is of another stage
+
+
+def output_name(name: str) -> str:
+    """The name of an output file, which holds names from data; one that would leave its folder is refused.
+
+    >>> output_name("curves/a.parquet")
+    'curves/a.parquet'
+    """
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise DataError(f"{name}: a name from the data makes no output file inside --out; rename what it is made of")
+    return name
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from PIL import Image, UnidentifiedImageError
 from raybench.errors import DataError
 from raybench.formats import png
 from raybench.formats.images import open_image
+from raybench.table import csv_text
+from raybench.visible import AS_ESCAPES
 
 GREY_PARTS = np.array([9797, 19234, 3737])  # of red, green and blue in 32,768, cut off, as OpenCV's PNG reader has it
 THRESHOLDS = tuple(range(1, 51))  # percent of the longer side
@@ -75,11 +77,8 @@ def read_flip(data: bytes, name: str) -> int:
 
 def write_scores(rows: Sequence[Sequence[str | int | float | None]], decimals: int | None = None) -> bytes:
     """`scores.csv` with these rows, figures at full precision or with so many decimals; None is an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(SCORE_COLUMNS)
-    writer.writerows([_cell(value, decimals) for value in row] for row in rows)
-    return text.getvalue().encode()
+    text = csv_text([SCORE_COLUMNS, *([_cell(value, decimals) for value in row] for row in rows)])
+    return text.encode(errors=AS_ESCAPES)
 
 
 def _cell(value: str | int | float | None, decimals: int | None) -> str:

@@ -22,6 +22,7 @@ from raybench.runs.report.page import Shown, write_report
 from raybench.runs.report.references import published
 from raybench.runs.sessions import ComingSession, Session, coming_session
 from raybench.table import Table
+from raybench.visible import AS_ESCAPES
 
 # Arguments that change time and place, never a result: a run may be resumed with others.
 TIME_AND_PLACE = ("out", "store", "gpus", "verify_inputs")
@@ -118,7 +119,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)
     for name, table in zip(_file_names(outcome), tables, strict=True):
-        storage.publish(storage.join(job.out, name), table.to_csv().encode())
+        storage.publish(storage.join(job.out, name), table.to_csv().encode(errors=AS_ESCAPES))
     files = [*_file_names(outcome), *run.files, "report.html"]
     done = dataclasses.replace(
         asked,
@@ -131,7 +132,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     )
     report = storage.join(job.out, "report.html")
     page = write_report([Shown(done, tables, outcome.pictures, curves_of(job.out, files))])
-    storage.publish(report, page.encode())
+    storage.publish(report, page.encode(errors=AS_ESCAPES))
     done.publish(job.out)
     _remove_stages(job, settings, done)
     return Evaluation(job.out, tables, report)

@@ -15,6 +15,7 @@ from typing import Any
 
 from raybench import __version__, storage
 from raybench.errors import DataError, ManifestMismatch
+from raybench.visible import AS_ESCAPES
 
 FILE_NAME = "manifest.json"
 PACKAGES = ("faiss-cpu", "faiss-gpu", "numpy", "opencv-python-headless", "pillow", "pyarrow", "ray", "torch")
@@ -39,7 +40,7 @@ class Manifest:
 
     def publish(self, out: str) -> None:
         data = json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
-        storage.publish(storage.join(out, FILE_NAME), data.encode())
+        storage.publish(storage.join(out, FILE_NAME), data.encode(errors=AS_ESCAPES))
 
     def is_done_as(self, asked: Manifest) -> bool:
         """Whether this finished run answers `asked` too: same arguments, same inputs, same raybench."""

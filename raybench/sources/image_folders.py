@@ -17,6 +17,7 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError
 from raybench.formats.images import SUFFIXES
+from raybench.sources.file_names import check_names
 from raybench.sources.packed_keys import PackedKeys
 
 
@@ -70,7 +71,9 @@ class ImageFolder:
 
 def list_images(root: str, recursive: bool = False) -> list[storage.Entry]:
     """Files with an image's suffix in name order; hidden ones, which some systems leave about, aside."""
-    return [entry for entry in storage.list_files(root) if _is_image(entry.name, recursive)]
+    images = [entry for entry in storage.list_files(root) if _is_image(entry.name, recursive)]
+    check_names(root, (entry.name for entry in images))
+    return images
 
 
 def double_stems(keys: Sequence[str]) -> list[str]:

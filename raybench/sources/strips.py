@@ -16,6 +16,7 @@ from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
 from raybench.formats import hbench
 from raybench.parallel import in_parallel
+from raybench.sources.file_names import check_names
 
 
 @dataclass(frozen=True)
@@ -66,4 +67,6 @@ def list_sequence_files(root: str, suffix: str, what: str) -> list[storage.Entry
 def sequence_entries(root: str) -> list[storage.Entry]:
     """Files `SEQ/IM…` below a folder; hidden ones, which some systems leave about, aside."""
     parts = [(entry, entry.name.split("/")) for entry in storage.list_files(root)]
-    return [entry for entry, names in parts if len(names) == 2 and not any(name.startswith(".") for name in names)]
+    found = [entry for entry, names in parts if len(names) == 2 and not any(name.startswith(".") for name in names)]
+    check_names(root, (entry.name for entry in found))
+    return found

@@ -25,6 +25,7 @@ from raybench.formats.images import decode_image
 from raybench.metrics.micro_ap import TruePairs
 from raybench.metrics.partials import NO_REFERENCE
 from raybench.table import Table
+from raybench.visible import visible
 
 CASES = 8
 FALSE_ALARMS, MISSED = "pictures/false_alarms.jpg", "pictures/missed.jpg"
@@ -182,4 +183,4 @@ def _draw(sheet: Image.Image, draw: ImageDraw.ImageDraw, font: object, panel: Pa
         picture.thumbnail(PICTURE)
         sheet.paste(picture, (at[0] + (PICTURE[0] - picture.width) // 2, at[1] + (PICTURE[1] - picture.height) // 2))
     draw.text((at[0], at[1] + PICTURE[1] + 3), panel.label, fill=colour, font=font)  # type: ignore[arg-type]
-    draw.text((at[0], at[1] + PICTURE[1] + 18), panel.name, fill="black", font=font)  # type: ignore[arg-type]
+    draw.text((at[0], at[1] + PICTURE[1] + 18), visible(panel.name), fill="black", font=font)  # type: ignore[arg-type]

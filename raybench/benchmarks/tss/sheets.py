@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from raybench.benchmarks.tss.panels import GROUND, LOST, MOST_RATIO, OUTLINE, Pixels, error_colours, wheel_key
+from raybench.visible import visible
 
 PANEL_PX = 220
 GAP_PX = 6
@@ -60,8 +61,9 @@ def overview(directions: Sequence[Direction], caption: Caption) -> bytes:
     width = LABEL_PX + len(HEADINGS) * (PANEL_PX + GAP_PX)
     sheet = Image.new("RGB", (width, HEAD_PX + sum(heights) + GAP_PX * len(heights) + FOOT_PX), "white")
     draw = ImageDraw.Draw(sheet)
-    draw.text((8, 6), caption.name, INK, font=_font(18))
-    x = 18 + draw.textlength(caption.name, font=_font(18))
+    name = visible(caption.name)
+    draw.text((8, 6), name, INK, font=_font(18))
+    x = 18 + draw.textlength(name, font=_font(18))
     for words in caption.words:
         draw.text((x, 9), words, ALARM if words.isupper() else PALE, font=_font(15))
         x += 14 + draw.textlength(words, font=_font(15))
@@ -100,11 +102,11 @@ def contact_sheet(title: str, cells: Sequence[tuple[str, float, bytes]], columns
     rows = -(-len(cells) // columns)
     sheet = Image.new("RGB", (columns * width + 8, 40 + rows * height), "white")
     draw = ImageDraw.Draw(sheet)
-    draw.text((8, 8), title, INK, font=_font(18))
+    draw.text((8, 8), visible(title), INK, font=_font(18))
     for index, ((name, t5, _), strip) in enumerate(zip(cells, strips, strict=True)):
         left, top = 8 + index % columns * width, 40 + index // columns * height
         draw.rectangle((left, top + 3, left + 12, top + 15), fill=_figure_colour(t5))
-        draw.text((left + 18, top), f"{100 * t5:.1f}  {name}", INK, font=_font(13))
+        draw.text((left + 18, top), f"{100 * t5:.1f}  {visible(name)}", INK, font=_font(13))
         sheet.paste(strip, (left, top + 20))
     return jpeg(sheet)
 

@@ -18,6 +18,7 @@ from raybench.digests import digest_of
 from raybench.errors import DataError, InputError
 from raybench.formats import flo, png, tss
 from raybench.parallel import in_parallel
+from raybench.sources.file_names import check_names
 
 TRUE_FLOWS = ("flow1.flo", "flow2.flo")
 FOUND_FLOWS = tuple(f"flow{side}{suffix}" for side in (1, 2) for suffix in flo.FLOW_FORMATS)
@@ -179,6 +180,7 @@ def _listed(root: str, wanted: Sequence[str], what: str) -> ListedTree:
         else:
             reason = "is a level too high; name the folder of the groups" if 4 in depths else "holds no pair"
         raise DataError(f"{root}: {reason}; expected {what}")
+    check_names(root, files)
     return ListedTree(root, dict(sorted(files.items())), {})
 
 

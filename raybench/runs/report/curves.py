@@ -5,7 +5,6 @@ Files of single image pairs or queries hold thousands of short curves, which no 
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.formats.parquet import read_parquet
+from raybench.visible import in_html
 
 MOST_CURVES = 12
 MOST_POINTS = 200
@@ -60,7 +60,7 @@ def draw_curves(curves: Sequence[DrawnCurve]) -> str:
         top = 20 + 20 * number
         parts.append(
             f"<line x1='{LEFT + SIDE + 16}' x2='{LEFT + SIDE + 40}' y1='{top}' y2='{top}' stroke='{colour}' "
-            f"stroke-width='2.5'{dash}/><text x='{LEFT + SIDE + 46}' y='{top + 4}'>{html.escape(curve.name)}</text>"
+            f"stroke-width='2.5'{dash}/><text x='{LEFT + SIDE + 46}' y='{top + 4}'>{in_html(curve.name)}</text>"
         )
     return (
         f"<figure><figcaption><b>Precision over recall</b></figcaption><svg viewBox='0 0 {width} {height}' "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from raybench.benchmarks.job import ReportPicture
 from raybench.runs.manifest import Manifest
 from raybench.runs.report.curves import DrawnCurve, draw_curves
 from raybench.table import Table
+from raybench.visible import in_html
 
 STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -40,9 +40,9 @@ def write_report(runs: Sequence[Shown], title: str = "raybench report") -> str:
     """The page for these runs, in this order."""
     sections = "".join(map(_section, runs))
     return (
-        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{html.escape(title)}</title>"
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{in_html(title)}</title>"
         f"<meta name=viewport content='width=device-width,initial-scale=1'><style>{STYLE}</style></head>"
-        f"<body><h1>{html.escape(title)}</h1>{sections}</body></html>\n"
+        f"<body><h1>{in_html(title)}</h1>{sections}</body></html>\n"
     )
 
 
@@ -56,9 +56,9 @@ def heading(manifest: Manifest) -> str:
 def _section(shown: Shown) -> str:
     manifest, tables = shown.manifest, shown.tables
     stages = [tuple(stage.get(column) for column in STAGE_COLUMNS) for stage in manifest.stages]
-    parts = [f"<h2>{html.escape(heading(manifest))}</h2>"]
+    parts = [f"<h2>{in_html(heading(manifest))}</h2>"]
     if manifest.status != "done":
-        parts.append(f"<p class=note>not finished: {html.escape(manifest.status)}</p>")
+        parts.append(f"<p class=note>not finished: {in_html(manifest.status)}</p>")
     parts += [table.to_html() for table in tables[:1]]
     parts.append(draw_curves(shown.curves))
     parts += [_figure(picture) for picture in shown.pictures]
@@ -74,7 +74,7 @@ def _section(shown: Shown) -> str:
 
 def _titled(table: Table) -> str:
     """A further table under its name, folded away if it is long."""
-    name = html.escape(table.name.replace("_", " "))
+    name = in_html(table.name.replace("_", " "))
     if len(table.rows) <= LONG_TABLE:
         return f"<h3>{name}</h3>{table.to_html()}"
     return f"<details><summary>{name} ({len(table.rows):,} rows)</summary>{table.to_html()}</details>"
@@ -82,11 +82,11 @@ def _titled(table: Table) -> str:
 
 def _figure(picture: ReportPicture) -> str:
     """A picture that is part of the page."""
-    title, caption = html.escape(picture.title), html.escape(picture.caption)
+    title, caption = in_html(picture.title), in_html(picture.caption)
     data = f"data:image/jpeg;base64,{base64.b64encode(picture.jpeg).decode()}"
     return f"<figure><figcaption><b>{title}</b> {caption}</figcaption><img src='{data}' alt='{caption}'></figure>"
 
 
 def _folded(title: str, value: object) -> str:
-    text = html.escape(json.dumps(value, indent=1, ensure_ascii=False))
-    return f"<details><summary>{html.escape(title)}</summary><pre>{text}</pre></details>"
+    text = in_html(json.dumps(value, indent=1, ensure_ascii=False))
+    return f"<details><summary>{in_html(title)}</summary><pre>{text}</pre></details>"
