@@ -251,6 +251,10 @@ def test_keys_of_an_object_store_that_lead_elsewhere_are_refused(raybench, tmp_p
         check_names("s3://bucket", [entry.name for entry in [storage.Entry(key, 1, "x")]])
 
 
+def some_bytes(name):
+    return b"content"
+
+
 @pytest.mark.parametrize("name", ["../up", "a/../../up", "/etc/passwd", "a//b", ".", "zero\0byte"])
 def test_no_output_file_leaves_its_folder(tmp_path, name):
     from raybench.engine.inline import InlineExecutor
@@ -260,7 +264,7 @@ def test_no_output_file_leaves_its_folder(tmp_path, name):
 
     run = Run(str(tmp_path / "out"), str(tmp_path / "store"), InlineExecutor(Observer()), Observer())
     with pytest.raises(DataError, match="inside --out"):
-        run.write("{name}", str.encode, [name])
+        run.write("{name}", some_bytes, [name])
     assert not run.files and not (tmp_path / "up").exists()
 
 
@@ -281,6 +285,29 @@ def test_an_error_of_the_users_class_can_not_command_the_terminal(raybench, tmp_
         said = raybench("check", "tss", "--data", TSS.parent, "--descriptor", "shouting:Mine", *more)
         assert said.code == 2 and "\\x1b[2Jone" in said.err
         assert_plain(said)
+
+
+def test_words_of_a_picture_stay_inside_their_attribute():
+    from raybench.benchmarks.job import ReportPicture
+    from raybench.runs.manifest import Manifest
+    from raybench.runs.report.page import Shown, write_report
+
+    def page(words):
+        manifest = Manifest("tss", {"data": words}, {}, {}, notes=[words])
+        parsed = Elements()
+        parsed.feed(write_report([Shown(manifest, [], [ReportPicture(words, words, b"")])], title=words))
+        return parsed.found
+
+    assert all(page(name) == page("plain") for name in [*NASTY, 'a" onload="b', "</script></style></pre>"])
+
+
+@pytest.mark.parametrize("name", ["a,b", 'a"b', "a\nb"])
+def test_no_task_file_is_made_of_a_sequence_that_would_break_it(raybench, tmp_path, name):
+    shutil.copytree(HBENCH / "hpatches", tmp_path / "data")
+    sorted((tmp_path / "data").iterdir())[0].rename(tmp_path / "data" / name)
+    said = raybench("tasks", "hbench", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    assert said.code == 2 and "as no task file can; rename it" in said.err and not (tmp_path / "out").exists()
+    assert_plain(said)
 
 
 def test_progress_on_a_terminal_shows_names_as_text(capsys):

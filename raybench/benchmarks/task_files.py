@@ -7,6 +7,7 @@ descriptors in the HPatches layout gets tasks of every kind. The same seed and d
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from raybench.sources.patches import Source
 
 LEVEL_LETTERS = {"easy": "e", "hard": "h", "tough": "t"}
 IMAGES_PER_LEVEL = MOST_NUMBER
+UNWRITABLE = re.compile(r'[,"\r\n]')  # task files are read line by line and split at commas, quotes or not
 CHANGE_PREFIXES = {"illum": "i_", "view": "v_"}
 
 Numbers = NDArray[np.int64]
@@ -29,6 +31,9 @@ PatchCounts = Mapping[str, Mapping[str, int]]  # sequence -> image -> how many p
 def patch_counts(source: Source) -> dict[str, dict[str, int]]:
     """How many patches the images of a source have; raises what is wrong with it."""
     problems = ProblemList()
+    for sequence in sorted({key.split("/")[0] for key in source.keys}):
+        if UNWRITABLE.search(sequence):
+            problems.add(f"sequence {sequence!r}: has a comma, a quote or a line end, as no task file can; rename it")
     counts = source.counts(range(len(source.keys)), problems)
     problems.check()
     found: dict[str, dict[str, int]] = {}
