@@ -60,7 +60,10 @@ class DescribedOptions:
 
     data: str | None = option(None, "folder (any URI) of the data set in its published layout", "input", is_uri=True)
     descriptor: str | None = option(
-        None, "built-in name, module:Class of your own, or a model file KIND:URI (see `raybench list`)", "method"
+        None,
+        "built-in name, module:Class of your own, or a model file KIND:URI (see `raybench list`); module:Class and "
+        "torchscript:URI run code from that file: only use files you trust",
+        "method",
     )
     descriptor_args: dict[str, Any] = option(
         dict, "JSON object with arguments for the constructor of your module:Class", "method"

@@ -20,7 +20,14 @@ from raybench import __version__
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.list_sizes import ListSizes
 from raybench.cli.groups import GroupedCommand
-from raybench.descriptors import DESCRIPTORS, FLOW_METHODS, IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, MODEL_FILES
+from raybench.descriptors import (
+    DESCRIPTORS,
+    FLOW_METHODS,
+    IMAGE_DESCRIPTORS,
+    IMAGE_MODEL_FILES,
+    MODEL_FILES,
+    RUN_CODE,
+)
 from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
 from raybench.parallel import in_parallel
 from raybench.visible import AS_ESCAPES, visible, visible_lines
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     from raybench.runs.report.page import Shown
 
 POSITIVE = click.IntRange(min=1)
+TRUST = "runs code from that file: only use files you trust"
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
 
 
@@ -176,9 +184,9 @@ def list_() -> None:
 
 
 def _list_descriptors(of: str, named: Iterable[str], files: Collection[str]) -> None:
-    click.echo(f"\ndescriptors of {of}\n  {', '.join(named)}\n  module:Class (your own; see the README)")
-    if files:
-        click.echo(f"  {', '.join(f'{kind}:URI' for kind in files)} (a model file)")
+    click.echo(f"\ndescriptors of {of}\n  {', '.join(named)}\n  module:Class (your own; see the README; {TRUST})")
+    for kind in files:
+        click.echo(f"  {kind}:URI (a model file; {TRUST if kind in RUN_CODE else 'runs no code from it'})")
 
 
 @cli.command()

@@ -48,7 +48,9 @@ def _parser(name: str, data: str, defaults: dict[str, str]) -> argparse.Argument
     parser.add_argument(data, help="root of the data set; not needed with --features")
     parser.add_argument("--output_path", required=True, help="folder for tables and checkpoints, any URI")
     parser.add_argument(
-        "--model_state", help="weights (with --backbone, --dims), a TorchScript or an ONNX file, any URI"
+        "--model_state",
+        help="weights (with --backbone, --dims), a TorchScript or an ONNX file, any URI; a TorchScript file "
+        "runs its own code: only use files you trust",
     )
     parser.add_argument("--features", help="descriptors instead of a model: a folder, or a .pt file of the SSCD tools")
     parser.add_argument("--gpus", type=int, help="ask for this many and wait for them [default: all there are]")

@@ -28,6 +28,9 @@ IMAGE_MODEL_FILES = {
     "onnx": "raybench.descriptors.onnx_images:OnnxImages",
 }
 
+# Kinds of model files that hold code, which runs when they are opened. Others are read as numbers and known operators.
+RUN_CODE = ("torchscript",)
+
 FLOW_METHODS = {
     "zero": "raybench.descriptors.flow_opencv:Zero",
     "farneback": "raybench.descriptors.flow_opencv:Farneback",

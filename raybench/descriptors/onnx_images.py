@@ -6,6 +6,7 @@ what the preprocessing makes of every picture.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from raybench.descriptors.image_networks import ImageNetwork
 from raybench.descriptors.precision import Precision
 from raybench.errors import ConfigError, DataError, reason_of
 from raybench.formats.images import normalised
+
+# An entry `location` of a tensor that is stored elsewhere, as protobuf writes it: field 1, the key; field 2, a text.
+LOCATION = re.compile(rb"\x0a\x08location\x12")
 
 
 class OnnxImages(ImageNetwork):
@@ -52,6 +56,11 @@ class OnnxImages(ImageNetwork):
                 f"{rows.shape}; flatten the model's output before exporting it"
             )
         return rows.astype(np.float32)
+
+    @staticmethod
+    def files_beside(model: memoryview) -> list[str]:
+        """Files that hold tensors of the model, by their paths from its folder (ONNX calls that external data)."""
+        return sorted({_text_at(model, found.end()) for found in LOCATION.finditer(model)})
 
     def load(self, device: str) -> Any:
         """A session of onnxruntime with the file, whose input was checked."""
@@ -99,3 +108,13 @@ class OnnxImages(ImageNetwork):
                 else "export it otherwise"
             )
             raise DataError(f"{self._path}: takes pictures of {height} x {width} px only, not those of {made}; {what}")
+
+
+def _text_at(model: memoryview, start: int) -> str:
+    """A protobuf text: its length, seven bits per byte, then its letters."""
+    length = shift = 0
+    for byte in model[start : start + 4]:
+        length, start, shift = length | (byte & 127) << shift, start + 1, shift + 7
+        if byte < 128:
+            break
+    return bytes(model[start : start + length]).decode(errors="replace")

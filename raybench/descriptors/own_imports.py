@@ -1,8 +1,8 @@
 """Imports exactly the source that was digested: no older module that this process still has, no compiled file of an
 older source (Python tells those apart by whole seconds), no edit made while the run goes on.
 
-A finder stands before Python's own while a class is imported, and in workers for good, since a function may import
-later. It knows modules by name and digest, and lets everything else pass.
+A finder stands before Python's own while a class is imported, and while an object of it lives, since its methods may
+import more. It knows modules by name and digest, and lets everything else pass.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
 from raybench.descriptors.own_modules import AsksOthers, Modules, spec_of
 from raybench.digests import digest_of_bytes
@@ -49,8 +51,8 @@ def _check(file: str, content: bytes, digest: str) -> None:
 class DigestedFinder(MetaPathFinder, AsksOthers):
     """Finds modules where Python does, and has them loaded by their digests."""
 
-    def __init__(self) -> None:
-        self.digests: dict[str, str] = {}
+    def __init__(self, digests: Digests) -> None:
+        self.digests = dict(digests)
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in self.digests:
@@ -69,24 +71,38 @@ class DigestedFinder(MetaPathFinder, AsksOthers):
 @contextmanager
 def digested_imports(digests: Digests) -> Iterator[None]:
     """In the block these modules are imported as digested; those that were imported with another source, anew."""
-    finder = DigestedFinder()
-    finder.digests = dict(digests)
-    _forget_older(digests)
-    sys.meta_path.insert(0, finder)
+    finder = _begin(digests)
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        _end(finder)
 
 
-def import_digested_from_now_on(digests: Digests) -> None:
-    """The same for the rest of this process."""
-    finder = next((one for one in sys.meta_path if isinstance(one, DigestedFinder)), None)
-    if finder is None:
-        finder = DigestedFinder()
-        sys.meta_path.insert(0, finder)
-    finder.digests.update(digests)
+def opened_as_digested(digests: Digests, opening: Callable[[], Any]) -> Any:
+    """What `opening` makes of these modules; for as long as that lives, its functions import them as digested, too."""
+    if not digests:
+        return opening()
+    finder = _begin(digests)
+    try:
+        opened = opening()
+    except BaseException:
+        _end(finder)
+        raise
+    with suppress(TypeError):  # a class with `__slots__` may not let anybody see its end: then the finder stays
+        weakref.finalize(opened, _end, finder).atexit = False
+    return opened
+
+
+def _begin(digests: Digests) -> DigestedFinder:
     _forget_older(digests)
+    finder = DigestedFinder(digests)
+    sys.meta_path.insert(0, finder)
+    return finder
+
+
+def _end(finder: DigestedFinder) -> None:
+    with suppress(ValueError):
+        sys.meta_path.remove(finder)
 
 
 def _forget_older(digests: Iterable[tuple[str, str]]) -> None:

@@ -20,7 +20,7 @@ from raybench.descriptors.argument_files import FETCHED, NamedFile, file_digest,
 from raybench.descriptors.cuda import device_for_torch
 from raybench.descriptors.libraries import libraries_of
 from raybench.descriptors.own_identity import OwnIdentity, own_identity
-from raybench.descriptors.own_imports import Digests, import_digested_from_now_on
+from raybench.descriptors.own_imports import Digests, opened_as_digested
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
@@ -57,8 +57,7 @@ class DescriptorSpec:
         arguments = found_again(dict(self.arguments), self.files, self.folder)
         if isinstance(arguments.get(FETCHED), str):
             arguments[FETCHED] = str(storage.fetch(arguments[FETCHED]))
-        import_digested_from_now_on(self.modules)
-        return class_of(self.target, self.folder)(**arguments)
+        return opened_as_digested(self.modules, lambda: class_of(self.target, self.folder)(**arguments))
 
     @property
     def digest_notes(self) -> tuple[str, ...]:
@@ -97,8 +96,7 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: 
     if is_model_file(family, spec):
         kind, _, uri = spec.partition(":")
         uri = storage.checked(uri)
-        content = file_digest(uri)
-        known = OwnIdentity(f"{kind}:{content}", (), (NamedFile(uri, content),))
+        known = _of_file(kind, uri, class_of(family.model_files[kind], _here()))
         arguments = {FETCHED: uri, **with_options(spec, arguments, precision.arguments)}
         return _spec(family, spec, family.model_files[kind], arguments, precision, known)
     if ":" in spec:
@@ -108,6 +106,17 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: 
         f"{', '.join(family.built_in)}; or give module:Class, or one of "
         f"{', '.join(f'{kind}:URI' for kind in family.model_files)}"
     )
+
+
+def _of_file(kind: str, uri: str, opens: type[Any]) -> OwnIdentity:
+    """What identifies a model in a file: its content, and that of files beside it which hold parts of it."""
+    files = [NamedFile(uri, file_digest(uri))]
+    local = storage.local_path(uri)
+    named = opens.files_beside(storage.read_mapped(uri)) if local and hasattr(opens, "files_beside") else []
+    beside = [str(local.parent / name) for name in named if local and (local.parent / name).is_file()]
+    files += [NamedFile(path, file_digest(path)) for path in beside]
+    content = files[0].digest if not beside else digest_of([file.digest for file in files], named)
+    return OwnIdentity(f"{kind}:{content}", (), tuple(files))
 
 
 def with_options(spec: str, arguments: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

@@ -420,3 +420,39 @@ def test_a_model_file_that_changes_while_a_run_goes_on_is_not_used(tmp_path):
         file.write(b"x")
     with pytest.raises(DataError, match="is not the file that the run began with"):
         spec.open()
+
+
+def test_an_onnx_file_counts_with_the_files_that_hold_its_tensors(tmp_path):
+    import onnx
+    from image_models import onnx_file
+
+    from raybench.descriptors.image_descriptors import resolve_images
+    from raybench.formats.images import Preprocess
+
+    model = onnx.load(onnx_file(tmp_path / "whole.onnx"))
+    weights = onnx.numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "weights")
+    model.graph.initializer.append(weights)
+    data = "d" * 150 + ".bin"  # a length of two bytes
+    onnx.save_model(model, tmp_path / "net.onnx", save_as_external_data=True, location=data, size_threshold=0)
+    spec = resolve_images(f"onnx:{tmp_path}/net.onnx", {}, Preprocess(40))
+    assert [Path(file.uri).name for file in spec.files] == ["net.onnx", data]
+    with (tmp_path / data).open("r+b") as file:
+        file.write(b"\x00\x00\x80\x3f")
+    assert resolve_images(f"onnx:{tmp_path}/net.onnx", {}, Preprocess(40)).digest != spec.digest
+    with pytest.raises(DataError, match="is not the file that the run began with"):
+        spec.open()
+
+
+def test_other_imports_are_left_alone_once_a_descriptor_is_gone(folder):
+    opened = resolve("mine:Mine", {}).open()
+    before = len(sys.meta_path)
+    del opened
+    assert len(sys.meta_path) == before - 1
+    (folder / "part.py").write_text("SCALE = 5\n")
+    del sys.modules["part"]
+    assert importlib.import_module("part").SCALE == 5
+
+
+def test_a_class_with_slots_is_opened_as_any_other(folder):
+    (folder / "mine.py").write_text(USES_PART.replace('name = "mine"', '__slots__ = ("arguments",)'))
+    assert described() == 2
