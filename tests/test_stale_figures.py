@@ -4,6 +4,7 @@ In one process, where Python keeps old modules, and on a Ray whose workers serve
 """
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -116,3 +117,28 @@ def test_what_the_digest_does_not_cover_is_said_in_the_run_its_table_and_its_man
     assert note in said.out and note in said.err
     assert any(note in line for line in json.loads((here / "out/manifest.json").read_text())["notes"])
     assert note in (here / "out/report.html").read_text()
+
+
+@pytest.mark.ray(own=True)
+@pytest.mark.seconds
+def test_a_ray_that_stays_up_between_two_drivers_keeps_nothing_of_the_first(here):
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    given = [*INPUTS["tss"](None), "--descriptor", "mine:Mine", "--descriptor-args", '{"weights": "w.npy"}']
+
+    def run(name, ray):
+        command = [sys.executable, "-m", "raybench", "run", "tss", *map(str, given), "--device", "cpu", "--ray", ray]
+        command += ["--store", str(here / f"store {ray[:3]}"), "--out", str(here / name)]
+        said = subprocess.run(command, capture_output=True, text=True, cwd=here)
+        assert said.returncode == 0, said.stderr
+        return (here / name / MAIN["tss"]).read_bytes()
+
+    try:
+        first = run("first", cluster.address)
+        (here / "part.py").write_text(PART.replace("0.0", "0.4"))
+        second = run("second", cluster.address)
+    finally:
+        cluster.shutdown()
+    assert computed(here, "second", "dense-flow") > 0 and second != first
+    assert second == run("inline", "off")
