@@ -6,7 +6,6 @@ turn the order of letters round, or bytes that are no UTF-8.
 
 from __future__ import annotations
 
-import html
 import re
 
 # Control characters, marks of writing direction, line and paragraph ends, and what stands for bytes that are no UTF-8.
@@ -31,4 +30,6 @@ def visible_lines(text: str) -> str:
 
 def in_html(text: str) -> str:
     """Text for an element or a quoted attribute of a page, line ends kept."""
+    import html  # which brings 2,000 names of letters that `raybench --help` has no use for
+
     return html.escape(visible_lines(text))

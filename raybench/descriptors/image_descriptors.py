@@ -23,9 +23,10 @@ from raybench.formats.images import Preprocess
 class ImageDescriptor(Protocol):
     """What every image descriptor has once it is open.
 
-    Optional: `name`, `distance` ("L2"; "hamming" for packed bits), `uses_gpu` (True), `version` (1), `to(device)`,
-    `shape(width, height)` of what `prepare` makes of a picture, by which pictures of one shape are brought together,
-    and `describe_each(batches)`, which may copy one batch to the device while it computes another.
+    Optional: `name`, `distance` ("L2"; "hamming" for packed bits), `uses_gpu` (True), `version` (1), `digest` (in the
+    place of that of code and files, see `own_identity`), `to(device)`, `shape(width, height)` of what `prepare` makes
+    of a picture, by which pictures of one shape are brought together, and `describe_each(batches)`, which may copy one
+    batch to the device while it computes another.
     """
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[Any]:

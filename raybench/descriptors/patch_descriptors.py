@@ -17,8 +17,9 @@ from raybench.descriptors.specs import DescriptorSpec, Family, resolve_in
 
 
 class Descriptor(Protocol):
-    """What every descriptor has. Optional: `distance` ("L2"), `uses_gpu` (True), `version` (1), `to(device)`, and
-    `describe_each(batches)`, which may copy one batch to the device while it computes another."""
+    """What every descriptor has. Optional: `distance` ("L2"), `uses_gpu` (True), `version` (1), `digest` (in
+    the place of that of code and files, see `own_identity`), `to(device)`, and `describe_each(batches)`, which may copy
+    one batch to the device while it computes another."""
 
     @property
     def name(self) -> str: ...

@@ -32,7 +32,8 @@ ImagesOrReason = ImagesOfPair | str  # a pair's images, or why they can't be rea
 
 
 class FlowMethod(Protocol):
-    """What every flow method has. Optional: `flows(pairs)` for batches, `uses_gpu`, `version`, `to(device)`."""
+    """What every flow method has. Optional: `flows(pairs)` for batches, `uses_gpu`, `version`, `digest`,
+    `to(device)`."""
 
     @property
     def name(self) -> str: ...
