@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raybench import storage
+from raybench.descriptors.libraries import LIBRARIES, libraries_of
 from raybench.descriptors.own_modules import PYTHON, Located, Modules, prefixes
 from raybench.descriptors.source_text import SourceText, read_source
 from raybench.digests import digest_of, digest_of_bytes
@@ -90,6 +91,7 @@ class _Walk:
             self.doubts.append(f"{found.file.name} can't be parsed ({reason_of(error)}): what it imports and reads")
             return []
         self._note(name, found, text)
+        self.libraries.update(filter(None, map(_libraries_below, text.modules)))
         return [step for imported in self._imported(text) for step in self._steps(imported)]
 
     def _imported(self, text: SourceText) -> Iterator[str]:
@@ -119,3 +121,10 @@ class _Walk:
         for doubt, lines in text.doubts.items():
             places = ", ".join(map(str, sorted(set(lines))))
             self.doubts.append(f"{found.file.name} {doubt} (line {places}): what that brings")
+
+
+def _libraries_below(module: str) -> str:
+    """What a descriptor of raybench's rests on, for a class of the user's that is made from it."""
+    folder, _, name = module.removeprefix("raybench.").partition(".")
+    own = name.partition(".")[0]
+    return libraries_of(f"raybench.descriptors.{own}:") if folder == "descriptors" and own in LIBRARIES else ""

@@ -33,7 +33,10 @@ class OwnIdentity:
 
 def own_identity(target: str, arguments: dict[str, Any], folder: str) -> OwnIdentity:
     """What identifies `module:Class` with these arguments; the class is imported anew if its source has changed."""
-    json.dumps(arguments)  # what can't be digested can't be an argument
+    try:
+        json.dumps(arguments)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"--descriptor {target}: an argument is no JSON value ({error}), so has no digest") from error
     kind, code = _imported(target, folder)
     declared = _declared(kind, target, arguments)
     if declared is not None:

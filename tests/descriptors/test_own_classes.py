@@ -456,3 +456,10 @@ def test_other_imports_are_left_alone_once_a_descriptor_is_gone(folder):
 def test_a_class_with_slots_is_opened_as_any_other(folder):
     (folder / "mine.py").write_text(USES_PART.replace('name = "mine"', '__slots__ = ("arguments",)'))
     assert described() == 2
+
+
+def test_a_class_made_from_one_of_raybench_counts_with_its_libraries(folder):
+    (folder / "mine.py").write_text("from raybench.descriptors.opencv import Sift\n\nclass Mine(Sift):\n    pass\n")
+    code = own_code("mine", str(folder))
+    assert [name for name, _ in code.modules] == ["mine"]
+    assert [library.split()[0] for library in code.libraries] == ["opencv", "raybench"]
