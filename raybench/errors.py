@@ -130,6 +130,21 @@ class ProblemList:
             raise Problems(self.lines)
 
 
+@contextmanager
+def blamed_on_file(words: str, advice: str = "it may be cut short or damaged") -> Iterator[None]:
+    """Raise what a library raises in the block as a DataError: these words, the library's reason, and what to do.
+
+    On damaged bytes libraries raise whatever they trip over, so every kind counts. Our own errors pass, and so does a
+    lack of memory: sizes are checked before (`formats.limits`), so it is the machine's and not the file's.
+    """
+    try:
+        yield
+    except (RaybenchError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(f"{words} ({reason_of(error)}); {advice}") from error
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """A suggestion to append to an error, or nothing: `suggestion("sfit", ["sift"])` is `; did you mean sift?`."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
@@ -138,4 +153,5 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 def reason_of(cause: Exception) -> str:
     """What a library's exception says, in one line; its type where it says nothing."""
-    return (str(cause).strip() or type(cause).__name__).splitlines()[0]
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    return lines[0] if lines else type(cause).__name__

@@ -38,7 +38,7 @@ def load_torchscript(path: str, device: str) -> torch.jit.ScriptModule:
     try:
         jit: Any = torch.jit  # torch leaves `load` without types
         model: torch.jit.ScriptModule = jit.load(path, map_location=device)
-    except (RuntimeError, ValueError) as cause:
+    except Exception as cause:  # damaged archives make it raise anything, a MemoryError for an absurd size, too
         raise DataError(
             f"{path}: can't be loaded as TorchScript on {device} ({reason_of(cause)}); "
             "a state_dict or a pickled model must be exported first: torch.jit.trace(model, batch).save(path)"

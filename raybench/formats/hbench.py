@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from raybench.errors import DataError
+from raybench.errors import DataError, blamed_on_file
+from raybench.formats.limits import USUAL, Limits
 from raybench.formats.whole_numbers import whole_rows
 
 PNG_HEADER_BYTES = 24
@@ -63,19 +64,16 @@ def strip_shape(header: bytes, name: str) -> tuple[int, int]:
     return height // width, width
 
 
-def read_strip(data: bytes, name: str) -> NDArray[np.uint8]:
+def read_strip(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[np.uint8]:
     """The patches of a strip, (n, side, side)."""
     from raybench.formats.images import open_image  # Pillow, which files of text do without
 
     count, side = strip_shape(data[:PNG_HEADER_BYTES], name)
-    try:
-        with open_image(data) as image:
-            if image.mode.startswith("I"):
-                raise DataError(f"{name}: 16 bits a pixel; expected 8-bit grey")
-            pixels = np.asarray(image.convert("L"))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise DataError(f"{name}: can't be decoded ({error}); the file may be cut short") from error
-    return pixels.reshape(count, side, side)
+    with blamed_on_file(f"{name}: can't be decoded"), open_image(data) as image:
+        limits.check_pixels(*image.size, name)
+        if image.mode.startswith("I"):
+            raise DataError(f"{name}: 16 bits a pixel; expected 8-bit grey")
+        return np.asarray(image.convert("L")).reshape(count, side, side)
 
 
 def read_descriptors(data: bytes, name: str) -> NDArray[np.floating[Any]]:

@@ -114,7 +114,7 @@ def _blocks(data: bytes, name: str, pairs: Sequence[ImagePair]) -> list[_Block]:
         raise DataError(f"{name}: line 1: expected a pair of the .benchmark such as {pairs[0].head}{_found(lines[0])}")
     bodies = [lines[start + 1 : stop] for start, stop in zip(heads, [*heads[1:], len(lines)], strict=True)]
     values = _numbers(b"\n".join(line for body in bodies for line in body))
-    if values is None:
+    if values is None or len(values) != sum(line.count(b",") + 1 for body in bodies for line in body):
         _explain(lines, set(heads), pairs, name)
     blocks: dict[ImagePair, _Block] = {}
     at = 0
@@ -155,7 +155,7 @@ def _numbers(text: bytes) -> NDArray[np.float64] | None:
 
 def _explain(lines: list[bytes], heads: set[int], pairs: Sequence[ImagePair], name: str) -> NoReturn:
     for number, line in enumerate(lines):
-        if number in heads or (_numbers(line) is not None and line.strip()):
+        if number in heads or (_numbers(line) is not None and all(value.strip() for value in line.split(b","))):
             continue
         values = [value.strip() for value in line.decode("utf-8", "replace").split(",")]
         if len(values) == 2 and all(IMAGE.fullmatch(value) for value in values):

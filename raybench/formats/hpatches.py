@@ -98,7 +98,7 @@ def read_splits(data: bytes, name: str) -> dict[str, Split]:
     """The splits by name."""
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{name}: no JSON ({error})") from None
     if not isinstance(value, dict) or not value:
         raise DataError(f'{name}: expected {{"a": {{"train": […], "test": […]}}, …}}')

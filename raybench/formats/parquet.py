@@ -6,10 +6,14 @@ of them still let go of a Python buffer (apache/arrow issues 34314 and 39862, py
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from raybench.errors import blamed_on_file
+from raybench.formats.limits import check_ratio
 
 
 def write_parquet(columns: dict[str, NDArray[Any]]) -> bytes:
@@ -22,10 +26,21 @@ def write_parquet(columns: dict[str, NDArray[Any]]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def read_parquet(data: bytes) -> dict[str, NDArray[Any]]:
-    """The columns of a Parquet file."""
+def read_parquet(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """The columns of a Parquet file; raises DataError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
-    return {name: np.asarray(table[name]) for name in table.column_names}
+    with blamed_on_file(f"{name}: no Parquet file that can be read"):
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
+        check_ratio(said_bytes(file.metadata), len(data), name)
+        table = file.read(use_threads=False)
+        return {column: np.asarray(table[column]) for column in table.column_names}
+
+
+def said_bytes(metadata: Any, columns: Container[str] | None = None) -> int:
+    """What a file says that these columns (None: all) take when they are unpacked, at least 4 bytes for a value."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    wanted = [one for one in chunks if columns is None or one.path_in_schema.split(".")[0] in columns]
+    return sum(max(one.total_uncompressed_size, 4 * abs(one.num_values)) for one in wanted)

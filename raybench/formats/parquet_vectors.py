@@ -11,28 +11,32 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, Problems
+from raybench.errors import DataError, Problems, blamed_on_file
+from raybench.formats.limits import MOST_DIMENSION, USUAL, Limits, check_ratio
 from raybench.formats.names import Strings, strings
-from raybench.formats.vector_columns import ForwardRows, pick_columns, vector_columns
+from raybench.formats.parquet import said_bytes
+from raybench.formats.vector_columns import ForwardRows, pick_columns, rows_at_once, vector_columns
 
-ROWS_PER_BATCH = 4_096
 READ_BUFFER_BYTES = 2**22  # without one, a whole column chunk is read at once, however large its row group is
 
 
 def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
-    """The file, read through a small buffer; a DataError if it is none."""
-    try:
-        return pq.ParquetFile(file, buffer_size=READ_BUFFER_BYTES, pre_buffer=False)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{name}: no Parquet file, or cut short ({_line(error)})") from None
+    """The file, read through a small buffer; a DataError if it is none, or says that it holds far more than it can."""
+    with blamed_on_file(f"{name}: no Parquet file, or cut short", "write it again"):
+        opened = pq.ParquetFile(file, buffer_size=READ_BUFFER_BYTES, pre_buffer=False)
+        check_ratio(said_bytes(opened.metadata), file.seek(0, io.SEEK_END), name)
+        return opened
 
 
-def read_parquet_rows(data: bytes, name: str) -> NDArray[Any]:
+def read_parquet_rows(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[Any]:
     """The vectors without names: a column of lists under a known name, or all columns side by side."""
-    try:
-        table = open_parquet(io.BytesIO(data), name).read(use_threads=False)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{name}: its rows can't be read ({_line(error)}); is it cut short?") from None
+    with blamed_on_file(f"{name}: its rows can't be read"):
+        opened = open_parquet(io.BytesIO(data), name)
+        limits.check_unpacked(said_bytes(opened.metadata), name, "its rows")
+        return _plain_rows(opened.read(use_threads=False), name)
+
+
+def _plain_rows(table: pa.Table, name: str) -> NDArray[Any]:
     found = vector_columns(table.column_names)
     if not found:
         return np.stack([np.asarray(column) for column in table.columns], axis=1)
@@ -48,9 +52,13 @@ def read_parquet_rows(data: bytes, name: str) -> NDArray[Any]:
 class ParquetVectors:
     """An open Parquet file; a range begins at its row group."""
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self._name = name
+    def __init__(self, file: BinaryIO, name: str, limits: Limits = USUAL) -> None:
+        self._name, self._limits = name, limits
         self._file = open_parquet(file, name)
+        with blamed_on_file(f"{name}: its columns can't be opened"):
+            self._open(name)
+
+    def _open(self, name: str) -> None:
         schema = self._file.schema_arrow
         self._vectors, self._names = pick_columns(schema.names, name)
         lines = []
@@ -70,16 +78,18 @@ class ParquetVectors:
         self._stream = ForwardRows(lambda row: int(self._starts[self._group(row)]), self._batches)
 
     def names(self) -> Strings:
-        column = self._file.read([self._names], use_threads=False)[self._names]
-        if column.null_count:
-            raise DataError(f"{self._name}: {column.null_count:,} rows without a name")
-        return strings(column)
+        self._limits.check_unpacked(said_bytes(self._file.metadata, [self._names]), self._name, "its names")
+        with blamed_on_file(f"{self._name}: {self._names} can't be read"):
+            column = self._file.read([self._names], use_threads=False)[self._names]
+            if column.null_count:
+                raise DataError(f"{self._name}: {column.null_count:,} rows without a name")
+            if len(column) != self.count:
+                raise DataError(f"{self._name}: {len(column):,} names, its header says {self.count:,} rows")
+            return strings(column)
 
     def rows(self, start: int, stop: int) -> NDArray[np.float32]:
-        try:
+        with blamed_on_file(f"{self._name}: rows {start}..{stop - 1} can't be read"):
             return self._stream.rows(start, stop)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(f"{self._name}: rows {start}..{stop - 1} can't be read ({_line(error)})") from None
 
     def _group(self, row: int) -> int:
         return int(np.searchsorted(self._starts, row, side="right")) - 1
@@ -89,12 +99,14 @@ class ParquetVectors:
         first = batch.column(0)[0].as_py()
         if not first:
             raise DataError(f"{self._name}: row 0 has no vector")
+        if len(first) > MOST_DIMENSION:
+            raise DataError(f"{self._name}: dimension {len(first):,}, expected at most {MOST_DIMENSION:,}")
         return len(first)
 
     def _batches(self, origin: int) -> Iterator[NDArray[np.float32]]:
         groups = list(range(self._group(origin), self._file.num_row_groups))
         at = origin
-        batches = self._file.iter_batches(ROWS_PER_BATCH, groups, [self._vectors], use_threads=False)
+        batches = self._file.iter_batches(rows_at_once(self.dimension), groups, [self._vectors], use_threads=False)
         for batch in batches:
             yield self._as_rows(batch.column(0), at)
             at += len(batch)
@@ -118,7 +130,3 @@ def _is_text(kind: Any) -> bool:
         kind = kind.value_type
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(is_text(kind) for is_text in texts)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
