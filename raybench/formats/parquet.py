@@ -6,7 +6,7 @@ of them still let go of a Python buffer (apache/arrow issues 34314 and 39862, py
 
 from __future__ import annotations
 
-from collections.abc import Container
+import io
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from raybench.errors import blamed_on_file
 from raybench.formats.limits import check_ratio
+from raybench.formats.parquet_headers import column_parts
 
 
 def write_parquet(columns: dict[str, NDArray[Any]]) -> bytes:
@@ -32,15 +33,6 @@ def read_parquet(data: bytes, name: str) -> dict[str, NDArray[Any]]:
     import pyarrow.parquet as pq
 
     with blamed_on_file(f"{name}: no Parquet file that can be read"):
-        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
-        check_ratio(said_bytes(file.metadata), len(data), name)
-        table = file.read(use_threads=False)
+        check_ratio(sum(part.unpacked_bytes for part in column_parts(io.BytesIO(data))), len(data), name)
+        table = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
         return {column: np.asarray(table[column]) for column in table.column_names}
-
-
-def said_bytes(metadata: Any, columns: Container[str] | None = None) -> int:
-    """What a file says that these columns (None: all) take when they are unpacked, at least 4 bytes for a value."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-    wanted = [one for one in chunks if columns is None or one.path_in_schema.split(".")[0] in columns]
-    return sum(max(one.total_uncompressed_size, 4 * abs(one.num_values)) for one in wanted)

@@ -8,31 +8,39 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from raybench.errors import DataError, Problems, blamed_on_file
 from raybench.formats.limits import MOST_DIMENSION, USUAL, Limits, check_ratio
 from raybench.formats.names import Strings, strings
-from raybench.formats.parquet import said_bytes
-from raybench.formats.vector_columns import ForwardRows, pick_columns, rows_at_once, vector_columns
+from raybench.formats.parquet_headers import column_parts
+from raybench.formats.vector_columns import NAMES, ForwardRows, pick_columns, rows_at_once, vector_columns
 
 READ_BUFFER_BYTES = 2**22  # without one, a whole column chunk is read at once, however large its row group is
 
 
-def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
-    """The file, read through a small buffer; a DataError if it is none, or says that it holds far more than it can."""
+def open_parquet(file: BinaryIO, name: str) -> tuple[pq.ParquetFile, dict[str, int]]:
+    """The file, read through a small buffer, and what each column unpacks to; a DataError if it is none.
+
+    Text is left in dictionaries, where a file has it so: a long one may stand for thousands of rows.
+    """
     with blamed_on_file(f"{name}: no Parquet file, or cut short", "write it again"):
-        opened = pq.ParquetFile(file, buffer_size=READ_BUFFER_BYTES, pre_buffer=False)
-        check_ratio(said_bytes(opened.metadata), file.seek(0, io.SEEK_END), name)
-        return opened
+        columns: dict[str, int] = {}
+        for part in column_parts(file):
+            columns[part.column] = columns.get(part.column, 0) + part.unpacked_bytes
+        check_ratio(sum(columns.values()), file.seek(0, io.SEEK_END), name)
+        in_dictionaries = [column for column in NAMES if column in columns]
+        options = {"buffer_size": READ_BUFFER_BYTES, "pre_buffer": False, "read_dictionary": in_dictionaries}
+        return pq.ParquetFile(file, **options), columns
 
 
 def read_parquet_rows(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[Any]:
     """The vectors without names: a column of lists under a known name, or all columns side by side."""
     with blamed_on_file(f"{name}: its rows can't be read"):
-        opened = open_parquet(io.BytesIO(data), name)
-        limits.check_unpacked(said_bytes(opened.metadata), name, "its rows")
+        opened, columns = open_parquet(io.BytesIO(data), name)
+        limits.check_unpacked(sum(columns.values()), name, "its rows")
         return _plain_rows(opened.read(use_threads=False), name)
 
 
@@ -54,7 +62,7 @@ class ParquetVectors:
 
     def __init__(self, file: BinaryIO, name: str, limits: Limits = USUAL) -> None:
         self._name, self._limits = name, limits
-        self._file = open_parquet(file, name)
+        self._file, self._columns = open_parquet(file, name)
         with blamed_on_file(f"{name}: its columns can't be opened"):
             self._open(name)
 
@@ -78,13 +86,15 @@ class ParquetVectors:
         self._stream = ForwardRows(lambda row: int(self._starts[self._group(row)]), self._batches)
 
     def names(self) -> Strings:
-        self._limits.check_unpacked(said_bytes(self._file.metadata, [self._names]), self._name, "its names")
         with blamed_on_file(f"{self._name}: {self._names} can't be read"):
+            self._limits.check_unpacked(self._columns[self._names], self._name, "its names")
             column = self._file.read([self._names], use_threads=False)[self._names]
             if column.null_count:
                 raise DataError(f"{self._name}: {column.null_count:,} rows without a name")
             if len(column) != self.count:
                 raise DataError(f"{self._name}: {len(column):,} names, its header says {self.count:,} rows")
+            lengths = [_text_bytes(chunk) for chunk in column.chunks]
+            self._limits.check_unpacked(sum(lengths), self._name, "its names")
             return strings(column)
 
     def rows(self, start: int, stop: int) -> NDArray[np.float32]:
@@ -119,6 +129,12 @@ class ParquetVectors:
             raise DataError(f"{self._name}: row {at + odd[0]} has {found}, row 0 has dimension {self.dimension}")
         values = np.asarray(lists.flatten().fill_null(float("nan")), np.float32)
         return values.reshape(len(lists), self.dimension)
+
+
+def _text_bytes(chunk: Any) -> int:
+    """The letters of all rows of text in a dictionary."""
+    lengths = pc.binary_length(chunk.dictionary)
+    return int(pc.sum(lengths.take(chunk.indices), min_count=0).as_py())
 
 
 def _is_list(kind: Any) -> bool:

@@ -37,15 +37,10 @@ def tally(name: str, seed: int, start: int, stop: int) -> Tally:
     """Read these inputs; a worker that dies is a failure, and the next one goes on behind it."""
     found, began = Tally(inputs=stop - start), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        outcomes = Path(folder) / "outcomes"
+        outcomes, words = (Path(folder) / name for name in ("outcomes", "words"))
         outcomes.touch()
         while (done := outcomes.stat().st_size) < stop - start:
-            worker = _worker(name, seed, start + done, stop, outcomes)
-            for line in worker.stdout.splitlines():
-                said = json.loads(line)
-                found.peak_bytes = max(found.peak_bytes, said.get("peak_bytes", 0))
-                if "number" in said:
-                    found.failures.append(f"{name} seed {seed} input {said['number']}: {said['words']}")
+            worker = _worker(name, seed, start + done, stop, folder)
             if worker.returncode > 0:
                 raise AssertionError(f"the worker of {name} failed: {worker.stderr[-2000:]}")
             if worker.returncode < 0:
@@ -56,13 +51,17 @@ def tally(name: str, seed: int, start: int, stop: int) -> Tally:
                 with outcomes.open("ab") as letters:
                     letters.write(b"d")
         letters = outcomes.read_bytes()
+        for said in map(json.loads, words.read_text().splitlines()):
+            found.peak_bytes = max(found.peak_bytes, said.get("peak_bytes", 0))
+            if "number" in said:
+                found.failures.append(f"{name} seed {seed} input {said['number']}: {said['words']}")
     found.own_errors, found.values = letters.count(b"o"), letters.count(b"v")
     found.seconds = time.monotonic() - began
     return found
 
 
-def _worker(name: str, seed: int, start: int, stop: int, outcomes: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fuzz.worker", name, *map(str, (seed, start, stop, outcomes))]
+def _worker(name: str, seed: int, start: int, stop: int, folder: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fuzz.worker", name, *map(str, (seed, start, stop, folder))]
     paths = os.pathsep.join([str(TESTS), str(TESTS.parent)])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
     worker = subprocess.Popen(

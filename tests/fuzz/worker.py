@@ -1,8 +1,8 @@
 """Reads damaged inputs in a process of its own, bounded in memory and in CPU time per input.
 
-`python -m fuzz.worker READER SEED START STOP FILE`: a letter per input goes into FILE (o: an error of ours, v: values,
-f: anything else, of which a line of JSON goes to standard output). A hang ends the process by SIGPROF, a crash by its
-own signal: the letter that is missing says which input it was.
+`python -m fuzz.worker READER SEED START STOP FOLDER` leaves a letter per input in FOLDER/outcomes (o: an error of ours,
+v: values, f: anything else) and a line of JSON per `f` in FOLDER/words. A hang ends the process by SIGPROF, a crash by
+its own signal: the letter that is missing says which input it was.
 """
 
 import json
@@ -54,10 +54,11 @@ def bounded() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
 
 
-def main(name: str, seed: int, start: int, stop: int, outcomes: Path) -> None:
+def main(name: str, seed: int, start: int, stop: int, left: Path) -> None:
     warnings.simplefilter("ignore")
     made = READERS[name].seeds()
-    with tempfile.TemporaryDirectory() as scratch, outcomes.open("ab", buffering=0) as letters:
+    letters, said = (left / "outcomes").open("ab", buffering=0), (left / "words").open("a", buffering=1)
+    with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         for data in made:  # brings in the libraries, which are not the input's memory
             letter, words = outcome(name, data, folder)
@@ -69,10 +70,10 @@ def main(name: str, seed: int, start: int, stop: int, outcomes: Path) -> None:
             rng = np.random.default_rng([seed, zlib.crc32(name.encode()), number])
             letter, words = outcome(name, damaged(rng, made, READERS[name].repack), folder)
             if letter == "f":
-                print(json.dumps({"number": number, "words": words}), flush=True)
+                said.write(json.dumps({"number": number, "words": words}) + "\n")
             letters.write(letter.encode())
     peak = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-    print(json.dumps({"peak_bytes": peak}), flush=True)
+    said.write(json.dumps({"peak_bytes": peak}) + "\n")
     os._exit(0)  # libraries that read damaged bytes need not also clean up behind them
 
 

@@ -88,9 +88,9 @@ def _find_stored(job: Job[CopydaysOptions], root: str, problems: ProblemList) ->
         uris = find_vectors(root, stems, problems, role == BLOCKS_ROLE)
         if role == BLOCKS_ROLE:
             names = _numbered_names(job.options.data, uris, problems)
-            found[role] = image_sets.vectors_on_disk(role, uris, job.limits, problems, "path", names=names)
+            found[role] = image_sets.vectors_on_disk(role, uris, problems, "path", names=names, limits=job.limits)
         else:
-            found[role] = image_sets.vectors_on_disk(role, uris, job.limits, problems)
+            found[role] = image_sets.vectors_on_disk(role, uris, problems, limits=job.limits)
     image_sets.note_other_dimensions(found.values(), problems)
     return found
 
@@ -113,8 +113,11 @@ def _find_pictures(job: Job[CopydaysOptions], problems: ProblemList) -> Mapping[
         return dict.fromkeys(COPYDAYS_STEMS)
     others = {"distractors": options.distractors, "training": options.training}
     return {
-        BLOCKS_ROLE: image_sets.pictures(BLOCKS_ROLE, options.data, job, problems, named_by="path"),
-        **{role: image_sets.pictures(role, uri, job, problems) if uri else None for role, uri in others.items()},
+        BLOCKS_ROLE: image_sets.pictures(BLOCKS_ROLE, options.data, job.verify_inputs, problems, "path", job.limits),
+        **{
+            role: image_sets.pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
+            for role, uri in others.items()
+        },
     }
 
 

@@ -125,17 +125,20 @@ def find_sets(
     if job.options.features:
         return _find_stored(job.options.features, job.limits, problems)
     found = {role: folders[role] or _folder(job.options.data, role, problems) for role in DISC_FOLDERS}
-    return {role: pictures(role, uri, job, problems) if uri else None for role, uri in found.items()}
+    return {
+        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
+        for role, uri in found.items()
+    }
 
 
 def _find_stored(root: str, limits: Limits, problems: ProblemList) -> dict[str, StoredVectors | None]:
     found = {}
     for role, stems in DISC_STEMS.items():
         if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
-            found[role] = vectors_on_disk(role, [root], limits, problems, part=role)
+            found[role] = vectors_on_disk(role, [root], problems, part=role, limits=limits)
         else:
             uris = find_vectors(root, stems, problems, role != "training")
-            found[role] = vectors_on_disk(role, uris, limits, problems)
+            found[role] = vectors_on_disk(role, uris, problems, limits=limits)
     note_other_dimensions(found.values(), problems)
     return found
 
