@@ -5,6 +5,9 @@ A call looks at the file in all ways that a run would (header, then content), an
 
 import io
 import json
+import os
+import signal
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from fuzz import seeds
 
-from raybench.errors import ProblemList, RaybenchError
+from raybench.errors import DataError, ProblemList, RaybenchError
 from raybench.formats import disc, disc_predictions, flo, hbench, hbench_matching, hbench_retrieval, hpatches, shardfile
 from raybench.formats import images as pictures
 from raybench.formats import tss as tss_files
@@ -309,3 +312,22 @@ READERS = {
     "sscd weights": Reader(_weights, seeds.weights, "zip"),
     "onnx": Reader(_onnx, seeds.onnx),
 }
+
+
+def _faulty(data: bytes, _: Path) -> object:
+    """What no reader may do, by the input's checksum."""
+    kind = zlib.crc32(data) % 6
+    if kind == 0:
+        raise KeyError("a library's own")
+    if kind == 1:
+        return sum(iter(int, 1))  # an endless loop outside of Python's reach
+    if kind == 2:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if kind == 3:
+        return bytes(2**31)
+    if kind == 4:
+        raise DataError("one of ours")
+    return data
+
+
+FAULTY = Reader(_faulty, lambda: [b"valid"])

@@ -13,9 +13,8 @@ from PIL import Image
 from raybench.formats import flo, shardfile
 
 NAMES = ["original/2000.jpg", "original/2001.jpg", "strong/2000_a.jpg", "crops/10/2000.jpg", "crops/10/2001.jpg"]
-RNG = np.random.default_rng(7)
-ROWS = RNG.random((5, 4), np.float32)
-PIXELS = RNG.integers(0, 256, (12, 16, 3), np.uint8)
+ROWS = np.random.default_rng(7).random((5, 4), np.float32)
+PIXELS = np.random.default_rng(8).integers(0, 256, (12, 16, 3), np.uint8)
 
 
 def saved(write, *arguments, **named) -> bytes:
@@ -92,7 +91,8 @@ def npy() -> list[bytes]:
 
 
 def flows(suffix: str) -> list[bytes]:
-    flow = RNG.normal(size=(6, 7, 2)).astype(np.float32)
+    rng = np.random.default_rng(9)
+    flow = rng.normal(size=(6, 7, 2)).astype(np.float32)
     if suffix == ".flo":
         return [flo.write_flo(flow)]
     if suffix == ".npy":
@@ -101,17 +101,17 @@ def flows(suffix: str) -> list[bytes]:
         return [saved(np.savez, flow=flow), saved(np.savez_compressed, flow)]
     import cv2
 
-    kitti = RNG.integers(0, 2**16, (6, 7, 3)).astype(np.uint16)
+    kitti = rng.integers(0, 2**16, (6, 7, 3)).astype(np.uint16)
     return [bytes(cv2.imencode(".png", kitti)[1])]
 
 
 def strips() -> list[bytes]:
-    grey = RNG.integers(0, 256, (24, 8), np.uint8)
+    grey = np.random.default_rng(10).integers(0, 256, (24, 8), np.uint8)
     return [picture("PNG", grey), picture("PNG", grey, mode="1"), picture("PNG", grey, mode="P")]
 
 
 def images(kind: str) -> list[bytes]:
-    frames = [Image.fromarray(RNG.integers(0, 256, PIXELS.shape, np.uint8)) for _ in range(3)]
+    frames = [Image.fromarray(np.roll(PIXELS, shift, axis=0)) for shift in (3, 5, 7)]
     several = {"save_all": True, "append_images": frames}
     exif = Image.Exif()
     exif[0x0112] = 6
