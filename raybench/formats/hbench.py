@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, blamed_on_file
+from raybench.errors import DataError, blamed_on_file, quoted
 from raybench.formats.limits import USUAL, Limits
 from raybench.formats.whole_numbers import whole_rows
 
 PNG_HEADER_BYTES = 24
 DELIMITERS = (";", "\t", ",", " ")
 POINTS_TO_COMMAS = bytes.maketrans(b".", b",")
+MOST_WIDTH = 2**16  # values of a line: each is a column to the parser
 BLOCK_BYTES = 2**18  # of text, looked at once
 SIGNATURE = re.compile(r"([^.,]+)\.([^.,]+)\.(\d+)")
 
@@ -85,13 +86,14 @@ def read_descriptors(data: bytes, name: str) -> NDArray[np.floating[Any]]:
     if not text:
         raise DataError(f"{name}: empty; expected one descriptor a line")
     delimiter = _delimiter(data)
+    _width(_first_line(text), delimiter, name)
     whole = whole_rows(text, delimiter)
     return read_numbers(data, name, delimiter) if whole is None else whole
 
 
 def read_numbers(data: bytes, name: str, delimiter: str) -> NDArray[np.float64]:
     """Lines of numbers of any kind, as many in each as in the first, (n, width); a line that is wrong is named."""
-    width = len(_first_line(data).strip().split(delimiter.encode()))
+    width = _width(_first_line(data).strip(), delimiter, name)
     columns = _columns(data, delimiter, {str(i): pa.float64() for i in range(width)})
     if columns is None:
         rows = [_numbers(line, number, delimiter, width, name) for number, line in _lines(data.rstrip())]
@@ -107,7 +109,7 @@ def descriptors_shape(data: bytes, name: str) -> tuple[int, int]:
     delimiter = _delimiter(text)
     line_ends, delimiters = _counts(text, "\n", delimiter)
     lines = line_ends + (not text.endswith(b"\n"))
-    width = len(_first_line(text).split(delimiter.encode()))
+    width = _width(_first_line(text), delimiter, name)
     if delimiter != " " and delimiters != lines * (width - 1):
         read_descriptors(data, name)  # says which line
     if (b"n" in text or b"N" in text) and b"nan" in text.lower():
@@ -123,7 +125,7 @@ def read_list_names(data: bytes, name: str) -> tuple[str, ...]:
         raise DataError(f"{name}: empty; expected the names of .pairs files, one a line")
     for number, found in enumerate(names, 1):
         if not found.endswith(".pairs") or "/" in found:
-            raise DataError(f"{name}: line {number}: expected the name of a .pairs file, found {found!r}")
+            raise DataError(f"{name}: line {number}: expected the name of a .pairs file, found {quoted(found)}")
     return names
 
 
@@ -151,7 +153,9 @@ def read_labels(data: bytes, name: str) -> NDArray[np.bool_]:
     columns = _columns(data, ",", {"label": pa.int8()})
     if columns is None:
         _explain(
-            data, name, lambda line: None if line.strip() in ("0", "1") else f"label {line.strip()!r} is not 0 or 1"
+            data,
+            name,
+            lambda line: None if line.strip() in ("0", "1") else f"label {quoted(line.strip())} is not 0 or 1",
         )
     return _flags(np.asarray(columns[0]), name)
 
@@ -219,6 +223,12 @@ def _delimiter(data: bytes) -> str:
     return next((candidate for candidate in DELIMITERS if candidate in first), ",")
 
 
+def _width(line: bytes, delimiter: str, name: str) -> int:
+    if (width := line.count(delimiter.encode()) + 1) > MOST_WIDTH:
+        raise DataError(f"{name}: line 1: {width:,} values, expected at most {MOST_WIDTH:,}")
+    return width
+
+
 def _ended(data: bytes) -> bytes:
     """The text without white space at its end, or with one line end, so that most files are not copied."""
     return data if data.endswith(b"\n") and data[-2:-1].strip() else data.rstrip()
@@ -239,10 +249,12 @@ def _first_line(data: bytes) -> bytes:
 
 
 def _trimmed(data: bytes, delimiter: str) -> bytes:
-    """The text without blanks around its values."""
+    """The text without blanks around its values; in one pass, however many blanks stand together."""
     if delimiter == " " or b" " not in data:
         return data
-    return re.sub(rb" *(%s|\r?\n) *" % re.escape(delimiter).encode(), rb"\1", data).strip(b" ")
+    end = re.escape(delimiter).encode()
+    bare = re.sub(rb"(?<=[%s\n]) +" % end, b"", data)
+    return re.sub(rb"(?<! ) ++(?=%s|\r?\n)" % end, b"", bare).strip(b" ")
 
 
 def _separators(data: bytes, line: bytes) -> bool:
@@ -319,20 +331,20 @@ def _explain(data: bytes, name: str, problem: Callable[[str], str | None]) -> No
 def _pair_problem(line: str, labelled: bool) -> str | None:
     fields = [value.strip() for value in line.split(",")]
     if len(fields) != 2 + labelled:
-        return f"expected patch_a,patch_b{',label' if labelled else ''}, found {line.strip()!r}"
+        return f"expected patch_a,patch_b{',label' if labelled else ''}, found {quoted(line.strip())}"
     for value in fields[:2]:
         signature = SIGNATURE.fullmatch(value)
         if not signature or len(signature[3]) > 9:
-            return f"{value!r} is no patch signature SEQ.IM.K"
-    return None if not labelled or fields[2] in ("0", "1") else f"label {fields[2]!r} is not 0 or 1"
+            return f"{quoted(value)} is no patch signature SEQ.IM.K"
+    return None if not labelled or fields[2] in ("0", "1") else f"label {quoted(fields[2])} is not 0 or 1"
 
 
 def _distance_problem(line: str, labelled: bool) -> str | None:
     fields = line.strip().split(",")
     if len(fields) != 1 + labelled:
-        return f"expected distance{',label' if labelled else ''}, found {line.strip()!r}"
+        return f"expected distance{',label' if labelled else ''}, found {quoted(line.strip())}"
     try:
         float(fields[0])
     except ValueError:
-        return f"distance {fields[0]!r} is no number"
-    return None if not labelled or fields[1].strip() in ("0", "1") else f"label {fields[1]!r} is not 0 or 1"
+        return f"distance {quoted(fields[0])} is no number"
+    return None if not labelled or fields[1].strip() in ("0", "1") else f"label {quoted(fields[1])} is not 0 or 1"

@@ -62,9 +62,10 @@ def write_png(pixels: NDArray[np.uint8]) -> bytes:
 
 def read_pair(data: bytes, name: str) -> tuple[str, str]:
     """The two source names in `pair.txt`: a header line `Image1,Image2`, then one line."""
-    lines = [row for row in csv.reader(data.decode("utf-8-sig", "replace").splitlines()) if row]
+    with blamed_on_file(f"{name}: no line with two names"):
+        lines = [row for row in csv.reader(data.decode("utf-8-sig", "replace").splitlines()) if row]
     if len(lines) < 2 or len(lines[1]) != 2:
-        raise DataError(f"{name}: expected a line Image1,Image2 and one with two names, found {lines[:2]!r}")
+        raise DataError(f"{name}: expected a line Image1,Image2 and one with two names, found {str(lines[:2])[:80]}")
     return lines[1][0].strip(), lines[1][1].strip()
 
 

@@ -20,6 +20,7 @@ TOKENS = (
     *(b"nan", b"-1", b"1e999", b"99999999999999999999", b"0x10", b"\x00", b"\xff\xfe", b'"', b"'", b",,", b"\n", b"\r"),
     *(b"../", b"\xef\xbb\xbf", b" ", b"\t", b"\xc2\x85", b"\xe2\x80\xa8", b"true", b"null", b"[" * 3_000, b"{" * 50),
     *(b"*a ", b"&a ", b"!!python/object:os.system ", b"<<: *a", b"- " * 500, b"9" * 5_000, b"1_000", b"\xd9\xa3"),
+    *(b" " * 150_000, b"," * 60_000, b"a" * 140_000, b"\n" * 60_000, b"0\n" * 60_000, b"i_a.ref," * 20_000),
 )
 Damage = Callable[[np.random.Generator, bytearray, Sequence[bytes]], bytearray]
 
