@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from raybench.errors import DataError, blamed_on_file, quoted
 from raybench.formats.limits import USUAL, Limits
+from raybench.formats.typed_text import typed_columns
 from raybench.formats.whole_numbers import whole_rows
 
 PNG_HEADER_BYTES = 24
@@ -98,7 +98,10 @@ def read_numbers(data: bytes, name: str, delimiter: str) -> NDArray[np.float64]:
     if columns is None:
         rows = [_numbers(line, number, delimiter, width, name) for number, line in _lines(data.rstrip())]
         return np.array(rows, np.float64).reshape(-1, width)
-    return np.stack([column.to_numpy() for column in columns], axis=1)
+    found = np.stack([column.to_numpy() for column in columns], axis=1)
+    if len(found) != (lines := data.rstrip().count(b"\n") + 1):
+        raise DataError(f"{name}: {len(found)} rows on {lines} lines; end each by \\n or \\r\\n")
+    return found
 
 
 def descriptors_shape(data: bytes, name: str) -> tuple[int, int]:
@@ -186,21 +189,6 @@ def write_distances(distances: NDArray[np.float64], labels: NDArray[np.bool_] | 
             repr(distance) + ends[label] for distance, label in zip(distances.tolist(), labels.tolist(), strict=True)
         ]
     return ("\n".join(lines) + "\n").encode()
-
-
-def typed_columns(text: bytes, types: dict[str, pa.DataType], delimiter: str = ",") -> list[pa.ChunkedArray] | None:
-    """The columns of a CSV without header and quotes, or None if it does not parse as these types."""
-    try:
-        table = pa_csv.read_csv(
-            pa.BufferReader(text),
-            pa_csv.ReadOptions(column_names=list(types), use_threads=False),
-            pa_csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
-            pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
-        )
-    except pa.ArrowInvalid:
-        return None
-    columns: list[pa.ChunkedArray] = table.columns
-    return columns
 
 
 def _columns(
@@ -305,7 +293,7 @@ def _flags(labels: NDArray[np.int8], name: str) -> NDArray[np.bool_]:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:
-    return enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1)
+    return enumerate(data.decode("utf-8-sig", "replace").removesuffix("\n").split("\n"), 1)
 
 
 def _numbers(line: str, number: int, delimiter: str, width: int, name: str) -> list[float]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from raybench.errors import DataError, quoted, suggestion
-from raybench.formats.hbench import typed_columns
+from raybench.formats.typed_text import typed_columns
 
 IMAGE = re.compile(r"([^.,\s]+)\.([^.,\s]+)")
 

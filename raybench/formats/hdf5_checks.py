@@ -18,10 +18,11 @@ import numpy as np
 from raybench.errors import DataError
 from raybench.formats.limits import Limits
 
-DEFLATE, CHECKSUM = 1, 3
-FILTERS = {DEFLATE, 2, CHECKSUM, 4, 5, 6, 32_000}  # gzip, shuffle, fletcher32, szip, nbit, scaleoffset, lzf
+DEFLATE, SHUFFLE, CHECKSUM = 1, 2, 3
+FILTERS = {DEFLATE, SHUFFLE, CHECKSUM, 4, 5, 6, 32_000}  # gzip, shuffle, fletcher32, szip, nbit, scaleoffset, lzf
 DEFLATE_RATIO = 1_032  # the most that gzip unpacks a byte to
 SMALL_BYTES = 2**26  # a chunk that can't unpack to more than this is not looked at
+REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])  # to a string
 HEAP = b"GCOL\x01\x00\x00\x00"
 HEAP_HEADER = 16  # bytes, as of each object in it
 MOST_OBJECTS = 2**16  # of a heap: the number of one has 16 bits
@@ -80,11 +81,44 @@ def _chunk_bytes(dataset: Any) -> int:
     return int(math.prod(dataset.chunks) * dataset.dtype.itemsize)
 
 
-def longest_string(opened: h5py.File, file: BinaryIO, name: str) -> int:
-    """The bytes of the longest object in any global heap; a heap that can't be walked to its end is a DataError."""
+def longest_string(opened: h5py.File, dataset: Any, file: BinaryIO, name: str) -> int:
+    """The bytes of the longest string that a data set of strings may lead to.
+
+    A global heap that can't be walked to its end is a DataError, and so is a string that is not in one, or longer than
+    any in there: libhdf5 takes memory by what the reference to it says.
+    """
     if opened.id.get_create_plist().get_sizes() != (8, 8):
         raise DataError(f"{name}: addresses of other than 8 bytes; expected a file as h5py writes it")
-    return max((_longest(heap, f"{name}: the strings at byte {start:,}") for start, heap in _heaps(file)), default=1)
+    heaps = {start: _longest(heap, f"{name}: the strings at byte {start:,}") for start, heap in _heaps(file, name)}
+    longest, base = max(heaps.values(), default=1), opened.userblock_size
+    starts = np.array([0, 2**64 - 1, *(start - base for start in heaps)], np.uint64)
+    for raw in _raw_blocks(dataset, file, base):
+        references = np.frombuffer(raw[: len(raw) // REFERENCE.itemsize * REFERENCE.itemsize], REFERENCE)
+        if references["length"].max(initial=0) > longest or not np.isin(references["heap"], starts).all():
+            raise DataError(f"{name}: a string that is not where it should be; the file is damaged, write it again")
+    return longest
+
+
+def _raw_blocks(dataset: Any, file: BinaryIO, base: int) -> Iterator[bytes]:
+    """The bytes of a data set as they are before conversion; of packed chunks only those of gzip."""
+    if dataset.chunks is None:
+        offset = dataset.id.get_offset()
+        if offset is not None:  # None: in the header itself, or never written
+            file.seek(offset)
+            yield file.read(dataset.size * REFERENCE.itemsize)
+        return
+    filters = [one for one in _filters(dataset) if one != CHECKSUM]
+    if filters not in ([], [DEFLATE], [SHUFFLE], [SHUFFLE, DEFLATE]):
+        return
+    most = math.prod(dataset.chunks) * REFERENCE.itemsize
+    for number in range(dataset.id.get_num_chunks()):
+        raw = dataset.id.read_direct_chunk(dataset.id.get_chunk_info(number).chunk_offset)[1]
+        plain = (zlib.decompressobj().decompress(raw, most) if DEFLATE in filters else raw)[:most]
+        count = len(plain) // REFERENCE.itemsize
+        if SHUFFLE in filters:
+            octets = np.frombuffer(plain[: count * REFERENCE.itemsize], np.uint8)
+            plain = octets.reshape(REFERENCE.itemsize, count).T.tobytes()
+        yield plain
 
 
 def _longest(heap: bytes, where: str) -> int:
@@ -102,15 +136,16 @@ def _longest(heap: bytes, where: str) -> int:
     raise DataError(f"{where} are more than {MOST_OBJECTS:,}; write the file again")
 
 
-def _heaps(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Every global heap: where it begins, and its bytes; one that ends behind the file libhdf5 refuses itself."""
+def _heaps(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+    """Every global heap: where it begins, and its bytes."""
     end = file.seek(0, io.SEEK_END)
     for start in _signatures(file, end):
         file.seek(start)
         size = int.from_bytes(file.read(HEAP_HEADER)[8:], "little")
-        if HEAP_HEADER <= size <= end - start:
-            file.seek(start)
-            yield start, file.read(size)
+        if not HEAP_HEADER <= size <= end - start:
+            raise DataError(f"{name}: the strings at byte {start:,} end behind the file; it may be cut short")
+        file.seek(start)
+        yield start, file.read(size)
 
 
 def _signatures(file: BinaryIO, end: int) -> Iterator[int]:

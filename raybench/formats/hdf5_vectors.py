@@ -72,7 +72,7 @@ class Hdf5Vectors:
             self._limits.check_unpacked(_size_bytes(self._names), self._name, "its names")
             longest = 1
             if self._names.dtype.kind == "O":  # strings of any length
-                longest = longest_string(self._file, self._bytes, self._name)
+                longest = longest_string(self._file, self._names, self._bytes, self._name)
             parts, held = [], 0
             size = max(NAME_BYTES_AT_ONCE // max(longest, self._names.dtype.itemsize), 1)
             for start in range(0, self.count, size):

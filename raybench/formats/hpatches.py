@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from raybench.errors import DataError, quoted
-from raybench.formats.hbench import typed_columns
+from raybench.formats.typed_text import typed_columns
 
 PAIR_HEADER = ("s1", "t1", "idx1", "s2", "t2", "idx2")
 PATCH_HEADER = ("s", "idx")
