@@ -53,7 +53,7 @@ class Extract:
     @property
     def digest(self) -> str:
         parts = (self.source.digest, self.descriptor.digest, self.device, self.batch_size, self.skip)
-        return digest_of(self.name, self.version, *parts, *(self.source.limits.in_digest if self.skip else ()))
+        return digest_of(self.name, self.version, *parts)
 
     @property
     def on_device(self) -> bool:
@@ -127,8 +127,7 @@ class ReadVectors:
 
     @property
     def digest(self) -> str:
-        parts = (self.source.digest, self.distance == "hamming", self.skip)
-        return digest_of(self.name, self.version, *parts, *(self.source.limits.in_digest if self.skip else ()))
+        return digest_of(self.name, self.version, self.source.digest, self.distance == "hamming", self.skip)
 
     def load(self, shard: Shard) -> list[MaybeItem]:
         return _readable(self.source, shard, self.skip, self.wanted)

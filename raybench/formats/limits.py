@@ -1,7 +1,8 @@
 """How much of a machine one input file may take, so that a few kB made by a stranger can't take all of it.
 
 What published sets hold is far below. A job's options raise the two numbers of `Limits`; messages name these options.
-Sources carry the limits to wherever a file is read. What is read is the same under any limits.
+Sources carry the limits to wherever a file is read. What is read is the same under any, so they are in no digest; what
+is beyond them is found before a stage is planned.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ MOST_PIXELS = (
     2**27
 )  # a picture of 11,585 x 11,585 px: some 1 GB while it is decoded. Those of DISC2021 have below 2**24
 MOST_UNPACKED_BYTES = 2**32
-MOST_DIMENSION = 2**20  # of a vector, of which a row at least is held; 64 times that of the largest descriptors known
+MOST_DIMENSION = 2**20  # of a vector, of which a row at least is held
 MOST_RATIO = 1_100  # of what a file says it holds to its own size; deflate ends at 1,032
 FREE_BYTES = 2**26  # below this no ratio is asked for
 
@@ -48,11 +49,6 @@ class Limits:
                 f"{name}: {what} would take {size_bytes:,} bytes of memory, more than {self.unpacked_bytes:,}; "
                 "is the file what it should be? If so, raise --max-unpacked-bytes"
             )
-
-    @property
-    def in_digest(self) -> tuple[Limits, ...]:
-        """For stages that leave out what is beyond the limits; nothing at the usual ones, so that older shards hold."""
-        return () if self == Limits() else (self,)
 
 
 USUAL = Limits()

@@ -75,7 +75,7 @@ def bound_memory(most_bytes: int | None) -> None:
     """From here on this process may take so much more memory (None: any)."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = resource.RLIM_INFINITY if most_bytes is None else pages * resource.getpagesize() + most_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def peak_bytes(begin: bool = False) -> int:
