@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from raybench.descriptors.image_networks import TorchNetwork
 from raybench.descriptors.sscd_backbones import BACKBONES, file_key
 from raybench.errors import ConfigError, DataError, Problems, reason_of, suggestion
-from raybench.formats.torch_files import check_pickles
+from raybench.formats.torch_files import check_archive, check_pickles
 
 if TYPE_CHECKING:
     import torch
@@ -71,6 +71,7 @@ def read_state(path: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected a weight file") from None
     try:
+        check_archive(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as cause:  # unpickling raises whatever the bytes make it raise
         raise DataError(f"{words} ({reason_of(cause)}); {advice}") from cause

@@ -6,10 +6,10 @@ torch is imported on first use, since that takes seconds.
 from __future__ import annotations
 
 import pathlib
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 from raybench.errors import DataError, reason_of
+from raybench.formats.torch_files import check_archive
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,7 @@ def load_torchscript(path: str, device: str) -> torch.jit.ScriptModule:
     if not pathlib.Path(path).is_file():
         raise DataError(f"{path}: no such file; expected a TorchScript model")
     try:
-        _check_archive(path)
+        check_archive(path)
         jit: Any = torch.jit  # torch leaves `load` without types
         model: torch.jit.ScriptModule = jit.load(path, map_location=device)
     except Exception as cause:  # damaged archives make it raise anything, a MemoryError for an absurd size, too
@@ -46,14 +46,6 @@ def load_torchscript(path: str, device: str) -> torch.jit.ScriptModule:
             "a state_dict or a pickled model must be exported first: torch.jit.trace(model, batch).save(path)"
         ) from cause
     return model.eval()
-
-
-def _check_archive(path: str) -> None:
-    """Raise ValueError for a file that was damaged: torch has been seen to crash on one, with the whole process."""
-    with zipfile.ZipFile(path) as archive:
-        damaged = archive.testzip()
-    if damaged:
-        raise ValueError(f"{damaged} is not what its checksum says")
 
 
 def run_as_it_is(model: Any, values: torch.Tensor) -> object:

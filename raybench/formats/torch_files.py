@@ -1,7 +1,7 @@
 """Files of torch.save, looked at before torch reads them: pickles, in a zip or (before torch 1.6) one behind the other.
 
 torch unpickles with `weights_only`, which executes nothing. But the words in which it refuses a name take time by the
-square of that name's length, so a name of a megabyte would take hours.
+square of that name's length, so a name of a megabyte would take hours. And it does not look at checksums.
 """
 
 from __future__ import annotations
@@ -36,6 +36,17 @@ def check_pickles(path: str, words: str, advice: str) -> None:
                 if member.filename.endswith(PICKLE):
                     _check_size(member.file_size, MOST_PICKLE_BYTES)
                     _walk(io.BytesIO(archive.read(member)))
+
+
+def check_archive(path: str) -> None:
+    """Raise for a zip of torch that is not what its checksums say, which torch does not look at: it would compute with
+    whatever a flipped bit has made of a weight. A file that is no zip passes."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged:
+        raise ValueError(f"{damaged} is not what its checksum says; copy the file again")
 
 
 def _walk(file: IO[bytes]) -> None:
