@@ -17,8 +17,12 @@ Every error pickles by its arguments alone, since it may cross a process border.
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+
+MOST_SHOWN = 80  # letters of a text in a message
+MOST_LETTERS, MOST_KNOWN = 200, 10_000  # of words that a wrong one is compared with
 
 
 class RaybenchError(Exception):
@@ -94,11 +98,14 @@ class ProblemList:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self._known: set[str] = set()
 
     def add(self, problem: str | InputError) -> None:
         """Note one problem, or every problem of an error, once."""
         lines = problem.lines() if isinstance(problem, InputError) else [problem]
-        self.lines.extend(line for line in lines if line not in self.lines)
+        new = dict.fromkeys(line for line in lines if line not in self._known)
+        self.lines.extend(new)
+        self._known.update(new)
 
     def add_first(self, lines: Sequence[str], count: int, where: str, what: str) -> None:
         """Note the first of `count` problems of one kind, and how many there are if some are left out."""
@@ -130,12 +137,39 @@ class ProblemList:
             raise Problems(self.lines)
 
 
+@contextmanager
+def blamed_on_file(words: str, advice: str = "it may be cut short or damaged") -> Iterator[None]:
+    """Raise what a library raises in the block as a DataError: these words, the library's reason, and what to do.
+
+    On damaged bytes libraries raise whatever they trip over, so every kind counts. Our own errors pass, and so does a
+    lack of memory: sizes are checked before (`formats.limits`), so it is the machine's and not the file's.
+    """
+    try:
+        yield
+    except (RaybenchError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(f"{words} ({reason_of(error)}); {advice}") from error
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """A suggestion to append to an error, or nothing: `suggestion("sfit", ["sift"])` is `; did you mean sift?`."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    if len(word) > MOST_LETTERS:  # similar words of any length take for ever to compare
+        return ""
+    found = difflib.get_close_matches(word, itertools.islice(known, MOST_KNOWN), n=1, cutoff=0.6)
     return f"; did you mean {found[0]}?" if found else ""
+
+
+def quoted(text: str) -> str:
+    """A text of the user's in quotes, cut where it is long.
+
+    >>> quoted("sift"), len(quoted("x" * 10**6))
+    ("'sift'", 84)
+    """
+    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …")
 
 
 def reason_of(cause: Exception) -> str:
     """What a library's exception says, in one line; its type where it says nothing."""
-    return (str(cause).strip() or type(cause).__name__).splitlines()[0]
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    return lines[0] if lines else type(cause).__name__

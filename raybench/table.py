@@ -141,8 +141,16 @@ def _quoted(cell: str) -> str:
 
 
 def read_csv(name: str, text: str, fractions: frozenset[str] = frozenset()) -> Table:
-    """A table that `to_csv` wrote: numbers become numbers again, empty cells None."""
-    rows = list(csv.reader(io.StringIO(text)))
+    """A table that `to_csv` wrote: numbers become numbers again, empty cells None. Another text is a ValueError."""
+    try:
+        rows = list(csv.reader(io.StringIO(text), strict=True))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+    if not rows or not rows[0]:
+        raise ValueError("no line with the names of columns")
+    odd = next((number for number, row in enumerate(rows, 1) if len(row) != len(rows[0])), None)
+    if odd:
+        raise ValueError(f"row {odd} has {len(rows[odd - 1])} cells, the first has {len(rows[0])}")
     return Table(name, tuple(rows[0]), tuple(tuple(_cell(cell) for cell in row) for row in rows[1:]), fractions)
 
 

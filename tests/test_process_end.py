@@ -35,7 +35,7 @@ import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 threads = lambda: len(list(pathlib.Path("/proc/self/task").iterdir()))
 before = threads()
 data = write_parquet({"a": np.arange(2000.0), "b": np.arange(2000.0)})
-read_parquet(data)
+read_parquet(data, "x.parquet")
 read_plain(data, "rows", ".parquet")
 sink = io.BytesIO()
 pq.write_table(pa.table({"vectors": [[1.0, 2.0]] * 9, "names": [str(row) for row in range(9)]}), sink, row_group_size=3)

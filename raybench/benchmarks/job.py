@@ -11,6 +11,7 @@ from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError
+from raybench.formats.limits import MOST_PIXELS, MOST_UNPACKED_BYTES, Limits
 from raybench.table import Table
 
 BenchmarkOptions = TypeVar("BenchmarkOptions", covariant=True)
@@ -48,6 +49,24 @@ class Job(Generic[BenchmarkOptions]):
         EXECUTION,
         choices=("fail", "skip"),
     )
+
+    max_image_pixels: int = option(
+        MOST_PIXELS,
+        "pixels that an image, mask, patch strip or flow may have; a larger one is bad input",
+        EXECUTION,
+        least=1,
+    )
+    max_unpacked_bytes: int = option(
+        MOST_UNPACKED_BYTES,
+        "memory for what one HDF5, .npz or Parquet file holds and must be read whole",
+        EXECUTION,
+        least=1,
+    )
+
+    @property
+    def limits(self) -> Limits:
+        """How much one input file may take."""
+        return Limits(self.max_image_pixels, self.max_unpacked_bytes)
 
     @property
     def skip_bad_input(self) -> bool:

@@ -116,13 +116,13 @@ class DescribedPatches:
         """The job's patches; raises InputError if they, their descriptor or its distance are not there."""
         options = job.options
         if options.features:
-            return cls(job, VectorFiles.scan(options.features), options.distance or "L2")
+            return cls(job, VectorFiles.scan(options.features, job.limits), options.distance or "L2")
         if not options.descriptor or not options.data:
             raise ConfigError(f"{job.benchmark}: give --descriptor with --data, or --features")
         given = {key: value for key in MODEL_OPTIONS if (value := getattr(options, key)) is not None}
         options.precision.check_device(job.device)
         descriptor = resolve(options.descriptor, {**options.descriptor_args, **given}, options.precision)
-        strips = Strips.scan(options.data, by_content=job.verify_inputs)
+        strips = Strips.scan(options.data, by_content=job.verify_inputs, limits=job.limits)
         return cls(job, DescribedStrips(strips, descriptor), _chosen_distance(options, descriptor, known))
 
     @property

@@ -15,6 +15,7 @@ from raybench.errors import ConfigError, suggestion
 from raybench.runs.jobs import Settings, make_job, options_for
 
 METAVARS = {"descriptor": "SPEC", "ray": "ADDRESS|local|off"}
+MOST_CONFIG_BYTES, MOST_CONFIG_VALUES = 2**16, 2**12
 NOT_IN_CONFIG = ("config", "help", "debug")
 
 
@@ -81,11 +82,15 @@ def _config(ctx: click.Context, _: click.Parameter, file: str | None) -> None:
     import yaml
 
     try:
-        values = yaml.safe_load(storage.read(storage.checked(file)))
+        text = storage.read_start(storage.checked(file), MOST_CONFIG_BYTES + 1)
+        values = yaml.safe_load(text) if len(text) <= MOST_CONFIG_BYTES else None
     except FileNotFoundError:
         raise ConfigError(f"--config {file}: does not exist") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # numbers and dates are parsed, too
         raise ConfigError(f"--config {file}: no YAML ({' '.join(str(error).split())})") from None
+    if len(text) > MOST_CONFIG_BYTES or _is_beyond(values, MOST_CONFIG_VALUES):
+        most = f"{MOST_CONFIG_BYTES:,} bytes and {MOST_CONFIG_VALUES:,} values (each use of an alias counts)"
+        raise ConfigError(f"--config {file}: more than {most}; expected `option: value` lines")
     if not isinstance(values, dict):
         raise ConfigError(f"--config {file}: expected `option: value` lines")
     known = {parameter.name: parameter for parameter in ctx.command.params if parameter.name}
@@ -97,6 +102,16 @@ def _config(ctx: click.Context, _: click.Parameter, file: str | None) -> None:
             raise ConfigError(f"--config {file}: {key} is a list; expected one value")
     given = {str(key).replace("-", "_"): value for key, value in values.items()}
     ctx.default_map = {name: _plain(value, known[name]) for name, value in given.items()}
+
+
+def _is_beyond(value: Any, most: int) -> bool:
+    """Whether a value holds more than so many, its aliases written out; one that holds itself does."""
+    waiting, count = [value], 0
+    while waiting and count <= most:
+        one = waiting.pop()
+        count += 1
+        waiting += [*one.keys(), *one.values()] if isinstance(one, dict) else one if isinstance(one, list) else []
+    return count > most
 
 
 def _plain(value: Any, parameter: click.Parameter) -> Any:
@@ -127,7 +142,7 @@ def _json_object(asked: Option, text: str | None) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"--{asked.name}: no JSON ({error})") from None
     if not isinstance(value, dict):
         raise ConfigError(f'--{asked.name}: expected a JSON object such as {{"size": 32}}')

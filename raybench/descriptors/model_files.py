@@ -6,7 +6,7 @@ import zipfile
 
 from raybench import storage
 from raybench.descriptors import IMAGE_MODEL_FILES
-from raybench.errors import DataError
+from raybench.errors import DataError, blamed_on_file
 
 
 def kind_of_model(given: str) -> tuple[str, str]:
@@ -25,7 +25,8 @@ def kind_of_model(given: str) -> tuple[str, str]:
 
 def _holds_code(path: str) -> bool:
     """TorchScript is a zip archive with its code in it; weights that torch saved are one without."""
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return any(name.split("/")[1:2] == ["code"] for name in archive.namelist())
+    with blamed_on_file(f"{path}: a model file whose table of contents can't be read"):
+        if not zipfile.is_zipfile(path):
+            return False
+        with zipfile.ZipFile(path) as archive:
+            return any(name.split("/")[1:2] == ["code"] for name in archive.namelist())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from raybench.descriptors.image_networks import TorchNetwork
 from raybench.descriptors.sscd_backbones import BACKBONES, file_key
 from raybench.errors import ConfigError, DataError, Problems, reason_of, suggestion
+from raybench.formats.torch_files import check_archive, check_pickles
 
 if TYPE_CHECKING:
     import torch
@@ -63,15 +64,17 @@ def read_state(path: str) -> dict[str, Any]:
     """The tensors in a weight file; nothing in it is executed."""
     import torch
 
+    words = f"{path}: can't be read as weights"
+    advice = "expected what torch.save(state_dict) writes; a TorchScript model is torchscript:URI"
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        check_pickles(path, words, advice)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected a weight file") from None
+    try:
+        check_archive(path)
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as cause:  # unpickling raises whatever the bytes make it raise
-        raise DataError(
-            f"{path}: can't be read as weights ({reason_of(cause)}); expected what torch.save(state_dict) "
-            "writes; a TorchScript model is torchscript:URI"
-        ) from cause
+        raise DataError(f"{words} ({reason_of(cause)}); {advice}") from cause
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
         found = f"a dict with {', '.join(map(str, list(state)[:4]))} …" if isinstance(state, dict) else type(state)
         raise DataError(f"{path}: expected a dict of tensors by key, found {found}; save the model's state_dict alone")

@@ -9,6 +9,7 @@ import pathlib
 from typing import TYPE_CHECKING, Any
 
 from raybench.errors import DataError, reason_of
+from raybench.formats.torch_files import check_archive
 
 if TYPE_CHECKING:
     import torch
@@ -36,9 +37,10 @@ def load_torchscript(path: str, device: str) -> torch.jit.ScriptModule:
     if not pathlib.Path(path).is_file():
         raise DataError(f"{path}: no such file; expected a TorchScript model")
     try:
+        check_archive(path)
         jit: Any = torch.jit  # torch leaves `load` without types
         model: torch.jit.ScriptModule = jit.load(path, map_location=device)
-    except (RuntimeError, ValueError) as cause:
+    except Exception as cause:  # damaged archives make it raise anything, a MemoryError for an absurd size, too
         raise DataError(
             f"{path}: can't be loaded as TorchScript on {device} ({reason_of(cause)}); "
             "a state_dict or a pickled model must be exported first: torch.jit.trace(model, batch).save(path)"

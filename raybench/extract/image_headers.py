@@ -82,13 +82,13 @@ class ImageSizes:
         if isinstance(head, DataError):
             return head
         try:
-            return image_size(head, self.folder.uri(item), self.exif_rotate)
+            return image_size(head, self.folder.uri(item), self.exif_rotate, self.folder.limits)
         except DataError as error:
             return error
 
 
 def read_headers(run: Run, folder: ImageFolder, exif_rotate: bool) -> Headers:
-    """The headers of all pictures."""
+    """The headers of all pictures; one of too many pixels is broken, whatever the limits were when it was looked at."""
     mapped = run.map(ImageSizes(folder, exif_rotate), len(folder), FILES_PER_SHARD)
     broken: dict[int, str] = {}
     sizes = []
@@ -97,4 +97,8 @@ def read_headers(run: Run, folder: ImageFolder, exif_rotate: bool) -> Headers:
         sizes.append(arrays["sizes"])
         index = (shard.start + arrays["broken"]).tolist()
         broken.update(zip(index, arrays["reason"].tolist(), strict=True))
-    return Headers(np.concatenate(sizes), broken)
+    found = np.concatenate(sizes)
+    for item in np.flatnonzero(found.prod(axis=1) > folder.limits.pixels).tolist():
+        width, height = found[item].tolist()
+        broken[item] = folder.limits.pixel_problem(width, height, folder.uri(item))
+    return Headers(found, dict(sorted(broken.items())))

@@ -132,7 +132,7 @@ class DescribeImages:
         """Each picture's index and what `prepare` made of it, None where it can't be decoded and may be skipped."""
         for index, data in zip(wanted, ahead(self.folder.read, wanted, FILES_AHEAD), strict=True):
             try:
-                image = decode_image(data, self.folder.uri(index), self.how.exif_rotate)
+                image = decode_image(data, self.folder.uri(index), self.how.exif_rotate, self.folder.limits)
             except DataError:
                 if not self.how.skip:
                     raise

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.errors import ProblemList, suggestion
+from raybench.errors import ProblemList, quoted, suggestion
 from raybench.formats.names import Names
 
 ORIGINAL, STRONG = "original", "strong"
@@ -21,6 +21,8 @@ CROPS = (10, 15, 20, 30, 40, 50, 60, 70, 80)
 BLOCKS = (ORIGINAL, STRONG, *(f"jpegqual/{level}" for level in JPEG_QUALITIES), *(f"crops/{level}" for level in CROPS))
 PREFIX = 4  # characters that an edited image shares with its original
 SHOWN = 5
+UNKNOWN_SHOWN = 20
+BLOCK_WORDS = "original, strong, jpegqual/QUALITY or crops/PERCENT"
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,11 @@ class CopydaysLayout:
         """The blocks of these names; None if something is wrong with them, which is noted."""
         before = len(problems.lines)
         paths = names.array.to_pylist()
-        folders = np.array([path.rpartition("/")[0] for path in paths])
         files = [path.rpartition("/")[2] for path in paths]
-        found, number = np.unique(folders, return_inverse=True)
-        members = {str(folder): np.flatnonzero(number == index) for index, folder in enumerate(found)}
+        found: dict[str, list[int]] = {}
+        for index, path in enumerate(paths):
+            found.setdefault(path.rpartition("/")[0], []).append(index)
+        members = {folder: np.array(found[folder], np.int64) for folder in sorted(found)}
         _note_folders(members, where, problems)
         if ORIGINAL not in members:
             return None
@@ -68,9 +71,10 @@ class CopydaysLayout:
 
 
 def _note_folders(members: dict[str, NDArray[np.int64]], where: str, problems: ProblemList) -> None:
-    for folder in sorted(set(members) - set(BLOCKS)):
-        hint = suggestion(folder, BLOCKS) or "; expected original, strong, jpegqual/QUALITY or crops/PERCENT"
-        problems.add(f"{where}: unknown block {folder!r}{hint}")
+    unknown = sorted(set(members) - set(BLOCKS))
+    hints = [suggestion(folder, BLOCKS) or f"; expected {BLOCK_WORDS}" for folder in unknown[:UNKNOWN_SHOWN]]
+    lines = [f"{where}: unknown block {quoted(folder)}{hint}" for folder, hint in zip(unknown, hints, strict=False)]
+    problems.add_first(lines, len(unknown), where, "unknown blocks")
     if ORIGINAL not in members:
         problems.add(f"{where}: no image in {ORIGINAL}/, which every query is compared with")
         return

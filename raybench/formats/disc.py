@@ -195,7 +195,7 @@ def _check_twice(
     first = {int(keys[row]): row for row in order[at][::-1].tolist()}
     lines = [
         f"{name}: lines {line[first[int(keys[row])]]} and {line[row]}: {what} twice "
-        f"({query[row].as_py()}, {reference[row].as_py()}); keep one"
+        f"({query[row].as_py()!r}, {reference[row].as_py()!r}); keep one"
         for row in again[:SHOWN].tolist()
     ]
     problems.add_first(lines, len(again), name, "lines that repeat an earlier one")

@@ -181,9 +181,9 @@ class PairsSeen:
         return self.queries, self.references
 
     def _words(self, name: str, first: int, again: int, key: int) -> str:
-        query, reference = self.queries.names[key >> 32], self.references.names[key & (2**32 - 1)]
+        query, reference = self.queries.names[key >> 32].as_py(), self.references.names[key & (2**32 - 1)].as_py()
         lines = f"lines {self._line(first)} and {self._line(again)}"
-        return f"{name}: {lines}: the same prediction twice ({query}, {reference}); keep one"
+        return f"{name}: {lines}: the same prediction twice ({query!r}, {reference!r}); keep one"
 
     def _line(self, row: int) -> int:
         for lines in self._lines:

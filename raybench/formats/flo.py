@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from raybench.errors import DataError
 from raybench.formats import png
+from raybench.formats.limits import USUAL, Limits
+from raybench.formats.npy import NpyHeader, check_body, member_header, open_npz, read_member, read_npy, read_npy_header
 
 FlowField = NDArray[np.float32]  # (height, width, 2)
 
@@ -28,9 +30,9 @@ NPY_HEADER_BYTES = 256  # numpy pads its header to a multiple of 64; ours fits e
 KITTI_ZERO, KITTI_SCALE = 2**15, 64.0
 
 
-def read_flow(data: bytes, name: str, suffix: str) -> FlowField:
+def read_flow(data: bytes, name: str, suffix: str, limits: Limits = USUAL) -> FlowField:
     """The flow in a file of this kind; NaN is an error, infinity is unknown."""
-    flow = FLOW_FORMATS[suffix].read(data, name)
+    flow = FLOW_FORMATS[suffix].read(data, name, limits)
     if np.isnan(flow.min(initial=0)):  # NaN wins in min; a whole mask is made only if there is one
         bad = np.argwhere(np.isnan(flow).any(axis=2))
         raise DataError(
@@ -40,9 +42,9 @@ def read_flow(data: bytes, name: str, suffix: str) -> FlowField:
     return flow
 
 
-def flow_size(start: bytes, size_bytes: int, name: str, suffix: str) -> tuple[int, int]:
+def flow_size(start: bytes, size_bytes: int, name: str, suffix: str, limits: Limits = USUAL) -> tuple[int, int]:
     """Width and height, from a file's first `header_bytes` and its size; a wrong size is an error."""
-    return FLOW_FORMATS[suffix].size(start, size_bytes, name)
+    return FLOW_FORMATS[suffix].size(start, size_bytes, name, limits)
 
 
 def write_flo(flow: FlowField) -> bytes:
@@ -51,12 +53,12 @@ def write_flo(flow: FlowField) -> bytes:
     return FLO_MAGIC + struct.pack("<ii", width, height) + np.ascontiguousarray(flow, "<f4").tobytes()
 
 
-def _read_flo(data: bytes, name: str) -> FlowField:
-    width, height = _flo_size(data[:FLO_HEADER_BYTES], len(data), name)
+def _read_flo(data: bytes, name: str, limits: Limits) -> FlowField:
+    width, height = _flo_size(data[:FLO_HEADER_BYTES], len(data), name, limits)
     return np.frombuffer(data, "<f4", offset=FLO_HEADER_BYTES).reshape(height, width, 2)
 
 
-def _flo_size(start: bytes, size_bytes: int, name: str) -> tuple[int, int]:
+def _flo_size(start: bytes, size_bytes: int, name: str, limits: Limits) -> tuple[int, int]:
     if start[:4] != FLO_MAGIC:
         raise DataError(f"{name}: starts with {start[:4]!r}; expected {FLO_MAGIC!r}, is this a .flo file?")
     if len(start) < FLO_HEADER_BYTES:
@@ -70,79 +72,77 @@ def _flo_size(start: bytes, size_bytes: int, name: str) -> tuple[int, int]:
         raise DataError(
             f"{name}: header says {width}x{height}, body has {body:,} bytes (expected {expected:,}); {likely}"
         )
+    limits.check_pixels(width, height, name)
     return width, height
 
 
-def _read_kitti(data: bytes, name: str) -> FlowField:
+def _read_kitti(data: bytes, name: str, limits: Limits) -> FlowField:
+    _kitti_size(data[: png.HEADER_BYTES], len(data), name, limits)
     pixels = png.read_rgb16(data, name).astype(np.float32)
     flow = (pixels[:, :, :2] - np.float32(KITTI_ZERO)) / np.float32(KITTI_SCALE)
     flow[pixels[:, :, 2] == 0] = UNKNOWN_PX
     return flow
 
 
-def _kitti_size(start: bytes, _: int, name: str) -> tuple[int, int]:
+def _kitti_size(start: bytes, _: int, name: str, limits: Limits) -> tuple[int, int]:
     header = png.read_header(start, name)
     if (header.bits, header.kind) != (16, "RGB"):
         raise DataError(f"{name}: {header.bits}-bit {header.kind}; flow as PNG is 16-bit RGB (u, v, valid), as KITTI's")
+    limits.check_pixels(header.width, header.height, name)
     return header.width, header.height
 
 
-def _read_npy(data: bytes, name: str) -> FlowField:
-    try:
-        array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{name}: can't be read ({error}); expected a numpy array (height, width, 2)") from None
-    if isinstance(array, np.lib.npyio.NpzFile):
-        array = _only_array(array, name)
-    _checked_shape(array.shape, array.dtype, name)
+def _read_npy(data: bytes, name: str, limits: Limits) -> FlowField:
+    _npy_size(data[:NPY_HEADER_BYTES], len(data), name, limits)
+    return _as_flow(read_npy(data, name))
+
+
+def _npy_size(start: bytes, size_bytes: int, name: str, limits: Limits) -> tuple[int, int]:
+    header = read_npy_header(io.BytesIO(start), name)
+    check_body(header, size_bytes, name)
+    return _checked_shape(header, name, limits)
+
+
+def _read_npz(data: bytes, name: str, limits: Limits) -> FlowField:
+    archive, member, header = _only_member(data, name)
+    _checked_shape(header, name, limits)
+    return _as_flow(read_member(archive, member, name))
+
+
+def _npz_size(start: bytes, _: int, name: str, limits: Limits) -> tuple[int, int]:
+    return _checked_shape(_only_member(start, name)[2], name, limits)  # sizes are anywhere: the start is the whole file
+
+
+def _only_member(data: bytes, name: str) -> tuple[zipfile.ZipFile, str, NpyHeader]:
+    archive, members = open_npz(io.BytesIO(data), name)
+    key = "flow" if "flow" in members else next(iter(members)) if len(members) == 1 else None
+    if key is None:
+        raise DataError(f"{name}: holds arrays {', '.join(members) or 'none'}; expected one, or one called flow")
+    return archive, members[key], member_header(archive, members[key], name)
+
+
+def _as_flow(array: NDArray[np.generic]) -> FlowField:
     flow: FlowField = np.clip(array, -UNKNOWN_PX, UNKNOWN_PX).astype(np.float32)  # beyond float32 is unknown, too
     return flow
 
 
-def _only_array(file: np.lib.npyio.NpzFile, name: str) -> NDArray[np.generic]:
-    key = "flow" if "flow" in file.files else file.files[0] if len(file.files) == 1 else None
-    if key is None:
-        raise DataError(f"{name}: holds arrays {', '.join(file.files) or 'none'}; expected one, or one called flow")
-    try:
-        array: NDArray[np.generic] = file[key]
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{name}: array {key} can't be read ({error})") from None
-    return array
-
-
-def _npy_size(start: bytes, size_bytes: int, name: str) -> tuple[int, int]:
-    stream = io.BytesIO(start)
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(stream)
-    except ValueError as error:
-        raise DataError(f"{name}: no .npy file ({error}); expected a numpy array (height, width, 2)") from None
-    _checked_shape(shape, dtype, name)
-    expected = stream.tell() + int(np.prod(shape)) * dtype.itemsize
-    if size_bytes != expected:
-        raise DataError(f"{name}: {size_bytes:,} bytes, its header says {expected:,}; the download may be truncated")
-    return int(shape[1]), int(shape[0])
-
-
-def _npz_size(start: bytes, _: int, name: str) -> tuple[int, int]:
-    flow = _read_npy(start, name)  # its sizes are in the middle of the file: the start is the whole of it
-    return flow.shape[1], flow.shape[0]
-
-
-def _checked_shape(shape: tuple[int, ...], dtype: np.dtype[np.generic], name: str) -> None:
+def _checked_shape(header: NpyHeader, name: str, limits: Limits) -> tuple[int, int]:
+    """Width and height of a flow in an array."""
+    shape, dtype = header.shape, header.dtype
     if len(shape) != 3 or shape[2] != 2 or dtype.kind not in "fiu":
         raise DataError(f"{name}: array of shape {shape}, {dtype}; expected numbers (height, width, 2)")
     if not all(0 < side <= MOST_SIDE_PX for side in shape[:2]):
         raise DataError(f"{name}: size {shape[1]}x{shape[0]}; expected 1 to {MOST_SIDE_PX:,} pixels a side")
+    limits.check_pixels(shape[1], shape[0], name)
+    return int(shape[1]), int(shape[0])
 
 
 @dataclass(frozen=True)
 class FlowFormat:
     """How files with one suffix are read, how their size is seen, and how many first bytes that takes (None: all)."""
 
-    read: Callable[[bytes, str], FlowField]
-    size: Callable[[bytes, int, str], tuple[int, int]]
+    read: Callable[[bytes, str, Limits], FlowField]
+    size: Callable[[bytes, int, str, Limits], tuple[int, int]]
     header_bytes: int | None
 
 
@@ -150,5 +150,5 @@ FLOW_FORMATS = {
     ".flo": FlowFormat(_read_flo, _flo_size, FLO_HEADER_BYTES),
     ".png": FlowFormat(_read_kitti, _kitti_size, png.HEADER_BYTES),
     ".npy": FlowFormat(_read_npy, _npy_size, NPY_HEADER_BYTES),
-    ".npz": FlowFormat(_read_npy, _npz_size, None),
+    ".npz": FlowFormat(_read_npz, _npz_size, None),
 }

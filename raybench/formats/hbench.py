@@ -14,15 +14,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from raybench.errors import DataError
+from raybench.errors import DataError, blamed_on_file, quoted
+from raybench.formats.limits import USUAL, Limits
+from raybench.formats.typed_text import typed_columns
 from raybench.formats.whole_numbers import whole_rows
 
 PNG_HEADER_BYTES = 24
 DELIMITERS = (";", "\t", ",", " ")
 POINTS_TO_COMMAS = bytes.maketrans(b".", b",")
+MOST_WIDTH = 2**16  # values of a line: each is a column to the parser
 BLOCK_BYTES = 2**18  # of text, looked at once
 SIGNATURE = re.compile(r"([^.,]+)\.([^.,]+)\.(\d+)")
 
@@ -63,19 +65,16 @@ def strip_shape(header: bytes, name: str) -> tuple[int, int]:
     return height // width, width
 
 
-def read_strip(data: bytes, name: str) -> NDArray[np.uint8]:
+def read_strip(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[np.uint8]:
     """The patches of a strip, (n, side, side)."""
     from raybench.formats.images import open_image  # Pillow, which files of text do without
 
     count, side = strip_shape(data[:PNG_HEADER_BYTES], name)
-    try:
-        with open_image(data) as image:
-            if image.mode.startswith("I"):
-                raise DataError(f"{name}: 16 bits a pixel; expected 8-bit grey")
-            pixels = np.asarray(image.convert("L"))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise DataError(f"{name}: can't be decoded ({error}); the file may be cut short") from error
-    return pixels.reshape(count, side, side)
+    with blamed_on_file(f"{name}: can't be decoded"), open_image(data) as image:
+        limits.check_pixels(*image.size, name)
+        if image.mode.startswith("I"):
+            raise DataError(f"{name}: 16 bits a pixel; expected 8-bit grey")
+        return np.asarray(image.convert("L")).reshape(count, side, side)
 
 
 def read_descriptors(data: bytes, name: str) -> NDArray[np.floating[Any]]:
@@ -87,18 +86,22 @@ def read_descriptors(data: bytes, name: str) -> NDArray[np.floating[Any]]:
     if not text:
         raise DataError(f"{name}: empty; expected one descriptor a line")
     delimiter = _delimiter(data)
+    _width(_first_line(text), delimiter, name)
     whole = whole_rows(text, delimiter)
     return read_numbers(data, name, delimiter) if whole is None else whole
 
 
 def read_numbers(data: bytes, name: str, delimiter: str) -> NDArray[np.float64]:
     """Lines of numbers of any kind, as many in each as in the first, (n, width); a line that is wrong is named."""
-    width = len(_first_line(data).strip().split(delimiter.encode()))
+    width = _width(_first_line(data).strip(), delimiter, name)
     columns = _columns(data, delimiter, {str(i): pa.float64() for i in range(width)})
     if columns is None:
         rows = [_numbers(line, number, delimiter, width, name) for number, line in _lines(data.rstrip())]
         return np.array(rows, np.float64).reshape(-1, width)
-    return np.stack([column.to_numpy() for column in columns], axis=1)
+    found = np.stack([column.to_numpy() for column in columns], axis=1)
+    if len(found) != (lines := data.rstrip().count(b"\n") + 1):
+        raise DataError(f"{name}: {len(found)} rows on {lines} lines; end each by \\n or \\r\\n")
+    return found
 
 
 def descriptors_shape(data: bytes, name: str) -> tuple[int, int]:
@@ -109,7 +112,7 @@ def descriptors_shape(data: bytes, name: str) -> tuple[int, int]:
     delimiter = _delimiter(text)
     line_ends, delimiters = _counts(text, "\n", delimiter)
     lines = line_ends + (not text.endswith(b"\n"))
-    width = len(_first_line(text).split(delimiter.encode()))
+    width = _width(_first_line(text), delimiter, name)
     if delimiter != " " and delimiters != lines * (width - 1):
         read_descriptors(data, name)  # says which line
     if (b"n" in text or b"N" in text) and b"nan" in text.lower():
@@ -125,7 +128,7 @@ def read_list_names(data: bytes, name: str) -> tuple[str, ...]:
         raise DataError(f"{name}: empty; expected the names of .pairs files, one a line")
     for number, found in enumerate(names, 1):
         if not found.endswith(".pairs") or "/" in found:
-            raise DataError(f"{name}: line {number}: expected the name of a .pairs file, found {found!r}")
+            raise DataError(f"{name}: line {number}: expected the name of a .pairs file, found {quoted(found)}")
     return names
 
 
@@ -153,7 +156,9 @@ def read_labels(data: bytes, name: str) -> NDArray[np.bool_]:
     columns = _columns(data, ",", {"label": pa.int8()})
     if columns is None:
         _explain(
-            data, name, lambda line: None if line.strip() in ("0", "1") else f"label {line.strip()!r} is not 0 or 1"
+            data,
+            name,
+            lambda line: None if line.strip() in ("0", "1") else f"label {quoted(line.strip())} is not 0 or 1",
         )
     return _flags(np.asarray(columns[0]), name)
 
@@ -186,21 +191,6 @@ def write_distances(distances: NDArray[np.float64], labels: NDArray[np.bool_] | 
     return ("\n".join(lines) + "\n").encode()
 
 
-def typed_columns(text: bytes, types: dict[str, pa.DataType], delimiter: str = ",") -> list[pa.ChunkedArray] | None:
-    """The columns of a CSV without header and quotes, or None if it does not parse as these types."""
-    try:
-        table = pa_csv.read_csv(
-            pa.BufferReader(text),
-            pa_csv.ReadOptions(column_names=list(types), use_threads=False),
-            pa_csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
-            pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
-        )
-    except pa.ArrowInvalid:
-        return None
-    columns: list[pa.ChunkedArray] = table.columns
-    return columns
-
-
 def _columns(
     data: bytes, delimiter: str, types: dict[str, pa.DataType], dictionary: bool = False
 ) -> list[pa.ChunkedArray] | None:
@@ -219,6 +209,12 @@ def _columns(
 def _delimiter(data: bytes) -> str:
     first = _first_line(data).decode("utf-8", "replace").strip()
     return next((candidate for candidate in DELIMITERS if candidate in first), ",")
+
+
+def _width(line: bytes, delimiter: str, name: str) -> int:
+    if (width := line.count(delimiter.encode()) + 1) > MOST_WIDTH:
+        raise DataError(f"{name}: line 1: {width:,} values, expected at most {MOST_WIDTH:,}")
+    return width
 
 
 def _ended(data: bytes) -> bytes:
@@ -241,10 +237,12 @@ def _first_line(data: bytes) -> bytes:
 
 
 def _trimmed(data: bytes, delimiter: str) -> bytes:
-    """The text without blanks around its values."""
+    """The text without blanks around its values; in one pass, however many blanks stand together."""
     if delimiter == " " or b" " not in data:
         return data
-    return re.sub(rb" *(%s|\r?\n) *" % re.escape(delimiter).encode(), rb"\1", data).strip(b" ")
+    end = re.escape(delimiter).encode()
+    bare = re.sub(rb"(?<=[%s\n]) +" % end, b"", data)
+    return re.sub(rb"(?<! ) ++(?=%s|\r?\n)" % end, b"", bare).strip(b" ")
 
 
 def _separators(data: bytes, line: bytes) -> bool:
@@ -295,7 +293,7 @@ def _flags(labels: NDArray[np.int8], name: str) -> NDArray[np.bool_]:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:
-    return enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1)
+    return enumerate(data.decode("utf-8-sig", "replace").removesuffix("\n").split("\n"), 1)
 
 
 def _numbers(line: str, number: int, delimiter: str, width: int, name: str) -> list[float]:
@@ -321,20 +319,20 @@ def _explain(data: bytes, name: str, problem: Callable[[str], str | None]) -> No
 def _pair_problem(line: str, labelled: bool) -> str | None:
     fields = [value.strip() for value in line.split(",")]
     if len(fields) != 2 + labelled:
-        return f"expected patch_a,patch_b{',label' if labelled else ''}, found {line.strip()!r}"
+        return f"expected patch_a,patch_b{',label' if labelled else ''}, found {quoted(line.strip())}"
     for value in fields[:2]:
         signature = SIGNATURE.fullmatch(value)
         if not signature or len(signature[3]) > 9:
-            return f"{value!r} is no patch signature SEQ.IM.K"
-    return None if not labelled or fields[2] in ("0", "1") else f"label {fields[2]!r} is not 0 or 1"
+            return f"{quoted(value)} is no patch signature SEQ.IM.K"
+    return None if not labelled or fields[2] in ("0", "1") else f"label {quoted(fields[2])} is not 0 or 1"
 
 
 def _distance_problem(line: str, labelled: bool) -> str | None:
     fields = line.strip().split(",")
     if len(fields) != 1 + labelled:
-        return f"expected distance{',label' if labelled else ''}, found {line.strip()!r}"
+        return f"expected distance{',label' if labelled else ''}, found {quoted(line.strip())}"
     try:
         float(fields[0])
     except ValueError:
-        return f"distance {fields[0]!r} is no number"
-    return None if not labelled or fields[1].strip() in ("0", "1") else f"label {fields[1]!r} is not 0 or 1"
+        return f"distance {quoted(fields[0])} is no number"
+    return None if not labelled or fields[1].strip() in ("0", "1") else f"label {quoted(fields[1])} is not 0 or 1"

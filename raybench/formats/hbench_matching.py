@@ -6,6 +6,7 @@ file are parsed at once; only a file that does not parse is walked line by line,
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, suggestion
-from raybench.formats.hbench import typed_columns
+from raybench.errors import DataError, quoted, suggestion
+from raybench.formats.typed_text import typed_columns
 
 IMAGE = re.compile(r"([^.,\s]+)\.([^.,\s]+)")
 
@@ -57,7 +58,7 @@ def read_image_pairs(data: bytes, name: str) -> tuple[ImagePair, ...]:
         if not line.strip():
             continue
         if first is None or second is None:
-            raise DataError(f"{name}: line {number}: expected im_a,im_b (each SEQ.IM), found {line.strip()!r}")
+            raise DataError(f"{name}: line {number}: expected im_a,im_b (each SEQ.IM), found {quoted(line.strip())}")
         pair = ImagePair(f"{first[1]}/{first[2]}", f"{second[1]}/{second[2]}")
         if pair in pairs:
             raise DataError(f"{name}: line {number}: the pair {pair.head} comes twice, first on line {pairs[pair]}")
@@ -113,7 +114,7 @@ def _blocks(data: bytes, name: str, pairs: Sequence[ImagePair]) -> list[_Block]:
     if not heads or heads[0]:
         raise DataError(f"{name}: line 1: expected a pair of the .benchmark such as {pairs[0].head}{_found(lines[0])}")
     bodies = [lines[start + 1 : stop] for start, stop in zip(heads, [*heads[1:], len(lines)], strict=True)]
-    values = _numbers(b"\n".join(line for body in bodies for line in body))
+    values = _values([line for body in bodies for line in body])
     if values is None:
         _explain(lines, set(heads), pairs, name)
     blocks: dict[ImagePair, _Block] = {}
@@ -146,25 +147,34 @@ def _found(line: bytes) -> str:
 def _numbers(text: bytes) -> NDArray[np.float64] | None:
     """All values of lines of values, or None if one of them is no number."""
     if b" " in text or b"\t" in text:
-        text = re.sub(rb"[ \t]*([,\n])[ \t]*", rb"\1", text).strip(b" \t")
+        bare = re.sub(rb"(?<=[,\n])[ \t]+", b"", text)
+        text = re.sub(rb"(?<![ \t])[ \t]++(?=[,\n])", b"", bare).strip(b" \t")
     if not text:
         return np.zeros(0)
     columns = typed_columns(text.replace(b",", b"\n"), {"value": pa.float64()})
     return None if columns is None else np.asarray(columns[0], np.float64)
 
 
+def _values(lines: list[bytes]) -> NDArray[np.float64] | None:
+    """`_numbers`, or None also where a value is empty."""
+    values = _numbers(b"\n".join(lines))
+    whole = values is not None and len(values) == sum(line.count(b",") + 1 for line in lines)
+    return values if whole else None
+
+
 def _explain(lines: list[bytes], heads: set[int], pairs: Sequence[ImagePair], name: str) -> NoReturn:
-    for number, line in enumerate(lines):
-        if number in heads or (_numbers(line) is not None and line.strip()):
-            continue
-        values = [value.strip() for value in line.decode("utf-8", "replace").split(",")]
-        if len(values) == 2 and all(IMAGE.fullmatch(value) for value in values):
-            head = ",".join(values)
-            hint = suggestion(head, [pair.head for pair in pairs])
-            raise DataError(f"{name}: line {number + 1}: the pair {head} is not in the .benchmark{hint}")
-        wrong = next((value for value in values if _numbers(value.encode()) is None or not value), "")
-        raise DataError(f"{name}: line {number + 1}: {wrong!r} is no number")
-    raise DataError(f"{name}: does not parse")
+    numbers = [number for number in range(len(lines)) if number not in heads]
+    first = bisect.bisect_left(
+        range(len(numbers) - 1), True, key=lambda last: _values([lines[n] for n in numbers[: last + 1]]) is None
+    )
+    number = numbers[first]
+    values = [value.strip() for value in lines[number].decode("utf-8", "replace").split(",")]
+    if len(values) == 2 and all(IMAGE.fullmatch(value) for value in values):
+        head = ",".join(values)
+        hint = suggestion(head, [pair.head for pair in pairs])
+        raise DataError(f"{name}: line {number + 1}: the pair {head} is not in the .benchmark{hint}")
+    wrong = next((value for value in values if _numbers(value.encode()) is None or not value), "")
+    raise DataError(f"{name}: line {number + 1}: {quoted(wrong)} is no number")
 
 
 def _indices(rows: NDArray[np.float64], block: _Block, name: str) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ names of a file are parsed at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, suggestion
+from raybench.errors import DataError, quoted, suggestion
 from raybench.formats.hbench_matching import IMAGE
 
 SIGNATURE = r"^(?P<image>[^.,\s]+\.[^.,\s]+)\.(?P<patch>\d{1,9})$"
@@ -59,9 +60,9 @@ def read_retrieval_task(data: bytes, name: str) -> RetrievalTask:
     pool = tuple(_image(value.strip(), name) for value in lines[0].split(",")) if lines else ()
     if len(lines) < 2:
         raise DataError(f"{name}: {len(lines)} lines; expected the pool (im,im,…), then a query patch a line")
-    twice = [image for image in pool if pool.count(image) > 1]
-    if twice:
-        raise DataError(f"{name}: line 1: the image {twice[0].replace('/', '.')} comes twice in the pool")
+    twice, times = Counter(pool).most_common(1)[0]
+    if times > 1:
+        raise DataError(f"{name}: line 1: the image {twice.replace('/', '.')} comes twice in the pool")
     names, counts = _codes(lines[1:], pool, name)
     wide = np.flatnonzero(counts != 1)
     if len(wide):
@@ -139,7 +140,7 @@ def _lines(data: bytes) -> list[str]:
 
 def _image(value: str, name: str) -> str:
     if not IMAGE.fullmatch(value):
-        raise DataError(f"{name}: line 1: {value!r} is no image SEQ.IM; expected the pool, im,im,…")
+        raise DataError(f"{name}: line 1: {quoted(value)} is no image SEQ.IM; expected the pool, im,im,…")
     return value.replace(".", "/")
 
 
@@ -164,6 +165,6 @@ def _codes(lines: list[str], pool: Sequence[str], name: str) -> tuple[Codes, NDA
 def _explain(value: str, line: int, pool: Sequence[str], name: str) -> None:
     image = value.rpartition(".")[0]
     if not IMAGE.fullmatch(image) or not value.rpartition(".")[2].isdecimal():
-        raise DataError(f"{name}: line {line + 2}: {value!r} is no patch signature SEQ.IM.K")
+        raise DataError(f"{name}: line {line + 2}: {quoted(value)} is no patch signature SEQ.IM.K")
     hint = suggestion(image, [known.replace("/", ".") for known in pool])
     raise DataError(f"{name}: line {line + 2}: {value} is of no image in the pool{hint}")

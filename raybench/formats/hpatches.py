@@ -7,6 +7,7 @@ does not parse is walked line by line, to name the line that is wrong. Line numb
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -15,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raybench.errors import DataError
-from raybench.formats.hbench import typed_columns
+from raybench.errors import DataError, quoted
+from raybench.formats.typed_text import typed_columns
 
 PAIR_HEADER = ("s1", "t1", "idx1", "s2", "t2", "idx2")
 PATCH_HEADER = ("s", "idx")
@@ -98,7 +99,7 @@ def read_splits(data: bytes, name: str) -> dict[str, Split]:
     """The splits by name."""
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{name}: no JSON ({error})") from None
     if not isinstance(value, dict) or not value:
         raise DataError(f'{name}: expected {{"a": {{"train": […], "test": […]}}, …}}')
@@ -130,13 +131,13 @@ def read_reference_patches(data: bytes, name: str) -> ReferencePatches:
 def _split(key: str, part: object, name: str) -> Split:
     lists = [part.get(kind, []) for kind in ("train", "test")] if isinstance(part, dict) else []
     if not lists or not all(isinstance(found, list) and all(isinstance(s, str) for s in found) for found in lists):
-        raise DataError(f"{name}: split {key!r}: expected lists of sequence names under train and test")
+        raise DataError(f"{name}: split {quoted(key)}: expected lists of sequence names under train and test")
     train, test = (tuple(found) for found in lists)
     if not test:
-        raise DataError(f"{name}: split {key!r} has no test sequences")
-    twice = next((s for s in test if test.count(s) > 1), None)
-    if twice:
-        raise DataError(f"{name}: split {key!r} names test sequence {twice} twice")
+        raise DataError(f"{name}: split {quoted(key)} has no test sequences")
+    twice, times = Counter(test).most_common(1)[0]
+    if times > 1:
+        raise DataError(f"{name}: split {quoted(key)} names test sequence {twice} twice")
     return Split(key, train, test)
 
 
@@ -171,9 +172,9 @@ def _explain(body: bytes, name: str, names: Sequence[str], sequences: tuple[int,
             raise DataError(f"{name}: line {line}: expected {','.join(names)}, found {text[:80]!r}")
         for i, value in enumerate(fields):
             if i in sequences and (not value or value != value.strip()):
-                raise DataError(f"{name}: line {line}: {names[i]} {value!r} is no sequence name")
-            if i not in sequences and not (value.isascii() and value.isdigit() and int(value) < 2**31):
-                raise DataError(f"{name}: line {line}: {names[i]} {value!r} is no index from 0")
+                raise DataError(f"{name}: line {line}: {names[i]} {quoted(value)} is no sequence name")
+            if i not in sequences and not (value.isascii() and value.isdigit() and float(value) < 2**31):
+                raise DataError(f"{name}: line {line}: {names[i]} {quoted(value)} is no index from 0")
     raise DataError(f"{name}: does not parse")
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from raybench.errors import ConfigError, DataError, reason_of
+from raybench.formats.limits import USUAL, Limits
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".jp2")
 MODES = ("short_edge", "square", "long_edge")
@@ -26,15 +27,14 @@ DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 EXIF_ORIENTATION = 0x0112
 SIDEWAYS = (5, 6, 7, 8)  # values of the EXIF orientation that swap width and height
 
-MOST_PIXELS = 2**30  # what memory can hold
 _PILLOW_LIMIT = threading.Lock()
 
 
 def open_image(data: bytes) -> Image.Image:
-    """The file, opened but not yet decoded, however many pixels it has.
+    """The file, opened but not yet decoded, however many pixels it has: the caller holds them to its `Limits`.
 
-    Pillow warns from 89 M pixels on and refuses twice that, which scans of maps exceed. It looks at its limit while it
-    opens a file, so the limit is lifted just then, by one thread at a time.
+    Pillow has a limit of its own, at which it warns, and refuses at twice that. It looks at it while it opens a file,
+    so it is lifted just then, by one thread at a time.
     """
     with _PILLOW_LIMIT:
         limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
@@ -44,33 +44,41 @@ def open_image(data: bytes) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = limit
 
 
-def decode_image(data: bytes, name: str, exif_rotate: bool = False) -> NDArray[np.uint8]:
-    """The first picture in a file as RGB, (height, width, 3); a DataError names a file that is broken or cut short."""
+def decode_image(data: bytes, name: str, exif_rotate: bool = False, limits: Limits = USUAL) -> NDArray[np.uint8]:
+    """The first picture in a file as RGB, (height, width, 3); a DataError names a file that is broken or cut short.
+
+    Of a file with several, such as an animation, no other is decoded.
+    """
     with _opened(data, name) as image:
+        limits.check_pixels(*image.size, name)
         turned = ImageOps.exif_transpose(image) if exif_rotate else image
         turned.info.pop("transparency", None)  # dropped by the conversion, which would warn of it
         return np.asarray(turned.convert("RGB"))
 
 
-def image_size(data: bytes, name: str, exif_rotate: bool = False) -> tuple[int, int]:
-    """Width and height by the header; `data` may end behind it."""
+def image_size(data: bytes, name: str, exif_rotate: bool = False, limits: Limits = USUAL) -> tuple[int, int]:
+    """Width and height by the header, however large; `data` may end behind it.
+
+    The turn of a picture beyond the limits, which nobody will decode, is not looked for: of a PNG it may stand behind
+    the pixels, and Pillow decodes these to get there.
+    """
     with _opened(data, name) as image:
         width, height = image.size
-        if exif_rotate and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS:
+        is_small = width * height <= limits.pixels
+        if exif_rotate and is_small and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS:
             return height, width
         return width, height
 
 
 @contextmanager
 def _opened(data: bytes, name: str) -> Iterator[Image.Image]:
-    """The file, opened and of a size that memory can hold; whatever goes wrong within the block is the file's fault."""
+    """The file, opened; whatever goes wrong within the block is the file's fault."""
     if not data:
         raise DataError(f"{name}: is empty; expected an image")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of damaged EXIF and the like; damaged pixels are errors
             with open_image(data) as image:
-                _check_size(image, name)
                 yield image
     except (DataError, MemoryError):
         raise
@@ -80,12 +88,6 @@ def _opened(data: bytes, name: str) -> Iterator[Image.Image]:
         raise DataError(
             f"{name}: can't be decoded ({reason_of(cause)}); the file may be cut short or damaged"
         ) from cause
-
-
-def _check_size(image: Image.Image, name: str) -> None:
-    width, height = image.size
-    if width * height > MOST_PIXELS:
-        raise DataError(f"{name}: {width} x {height} px, more than {MOST_PIXELS:,} in all; make it smaller")
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,15 @@ of them still let go of a Python buffer (apache/arrow issues 34314 and 39862, py
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from raybench.errors import blamed_on_file
+from raybench.formats.limits import check_ratio
+from raybench.formats.parquet_headers import column_parts
 
 
 def write_parquet(columns: dict[str, NDArray[Any]]) -> bytes:
@@ -22,10 +27,12 @@ def write_parquet(columns: dict[str, NDArray[Any]]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def read_parquet(data: bytes) -> dict[str, NDArray[Any]]:
-    """The columns of a Parquet file."""
+def read_parquet(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """The columns of a Parquet file; raises DataError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
-    return {name: np.asarray(table[name]) for name in table.column_names}
+    with blamed_on_file(f"{name}: no Parquet file that can be read"):
+        check_ratio(sum(part.unpacked_bytes for part in column_parts(io.BytesIO(data))), len(data), name)
+        table = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
+        return {column: np.asarray(table[column]) for column in table.column_names}

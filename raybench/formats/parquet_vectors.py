@@ -8,31 +8,43 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, Problems
+from raybench.errors import DataError, Problems, blamed_on_file
+from raybench.formats.limits import MOST_DIMENSION, USUAL, Limits, check_ratio
 from raybench.formats.names import Strings, strings
-from raybench.formats.vector_columns import ForwardRows, pick_columns, vector_columns
+from raybench.formats.parquet_headers import column_parts
+from raybench.formats.vector_columns import NAMES, ForwardRows, pick_columns, rows_at_once, vector_columns
 
-ROWS_PER_BATCH = 4_096
 READ_BUFFER_BYTES = 2**22  # without one, a whole column chunk is read at once, however large its row group is
 
 
-def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
-    """The file, read through a small buffer; a DataError if it is none."""
-    try:
-        return pq.ParquetFile(file, buffer_size=READ_BUFFER_BYTES, pre_buffer=False)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{name}: no Parquet file, or cut short ({_line(error)})") from None
+def open_parquet(file: BinaryIO, name: str) -> tuple[pq.ParquetFile, dict[str, int]]:
+    """The file, read through a small buffer, and what each column unpacks to; a DataError if it is none.
+
+    Text is left in dictionaries, where a file has it so: a long one may stand for thousands of rows.
+    """
+    with blamed_on_file(f"{name}: no Parquet file, or cut short", "write it again"):
+        columns: dict[str, int] = {}
+        for part in column_parts(file):
+            columns[part.column] = columns.get(part.column, 0) + part.unpacked_bytes
+        check_ratio(sum(columns.values()), file.seek(0, io.SEEK_END), name)
+        in_dictionaries = [column for column in NAMES if column in columns]
+        options = {"buffer_size": READ_BUFFER_BYTES, "pre_buffer": False, "read_dictionary": in_dictionaries}
+        return pq.ParquetFile(file, **options), columns
 
 
-def read_parquet_rows(data: bytes, name: str) -> NDArray[Any]:
+def read_parquet_rows(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[Any]:
     """The vectors without names: a column of lists under a known name, or all columns side by side."""
-    try:
-        table = open_parquet(io.BytesIO(data), name).read(use_threads=False)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{name}: its rows can't be read ({_line(error)}); is it cut short?") from None
+    with blamed_on_file(f"{name}: its rows can't be read"):
+        opened, columns = open_parquet(io.BytesIO(data), name)
+        limits.check_unpacked(sum(columns.values()), name, "its rows")
+        return _plain_rows(opened.read(use_threads=False), name)
+
+
+def _plain_rows(table: pa.Table, name: str) -> NDArray[Any]:
     found = vector_columns(table.column_names)
     if not found:
         return np.stack([np.asarray(column) for column in table.columns], axis=1)
@@ -48,9 +60,13 @@ def read_parquet_rows(data: bytes, name: str) -> NDArray[Any]:
 class ParquetVectors:
     """An open Parquet file; a range begins at its row group."""
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self._name = name
-        self._file = open_parquet(file, name)
+    def __init__(self, file: BinaryIO, name: str, limits: Limits = USUAL) -> None:
+        self._name, self._limits = name, limits
+        self._file, self._columns = open_parquet(file, name)
+        with blamed_on_file(f"{name}: its columns can't be opened"):
+            self._open(name)
+
+    def _open(self, name: str) -> None:
         schema = self._file.schema_arrow
         self._vectors, self._names = pick_columns(schema.names, name)
         lines = []
@@ -70,16 +86,20 @@ class ParquetVectors:
         self._stream = ForwardRows(lambda row: int(self._starts[self._group(row)]), self._batches)
 
     def names(self) -> Strings:
-        column = self._file.read([self._names], use_threads=False)[self._names]
-        if column.null_count:
-            raise DataError(f"{self._name}: {column.null_count:,} rows without a name")
-        return strings(column)
+        with blamed_on_file(f"{self._name}: {self._names} can't be read"):
+            self._limits.check_unpacked(self._columns[self._names], self._name, "its names")
+            column = self._file.read([self._names], use_threads=False)[self._names]
+            if column.null_count:
+                raise DataError(f"{self._name}: {column.null_count:,} rows without a name")
+            if len(column) != self.count:
+                raise DataError(f"{self._name}: {len(column):,} names, its header says {self.count:,} rows")
+            lengths = [_text_bytes(chunk) for chunk in column.chunks]
+            self._limits.check_unpacked(sum(lengths), self._name, "its names")
+            return strings(column)
 
     def rows(self, start: int, stop: int) -> NDArray[np.float32]:
-        try:
+        with blamed_on_file(f"{self._name}: rows {start}..{stop - 1} can't be read"):
             return self._stream.rows(start, stop)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(f"{self._name}: rows {start}..{stop - 1} can't be read ({_line(error)})") from None
 
     def _group(self, row: int) -> int:
         return int(np.searchsorted(self._starts, row, side="right")) - 1
@@ -89,12 +109,14 @@ class ParquetVectors:
         first = batch.column(0)[0].as_py()
         if not first:
             raise DataError(f"{self._name}: row 0 has no vector")
+        if len(first) > MOST_DIMENSION:
+            raise DataError(f"{self._name}: dimension {len(first):,}, expected at most {MOST_DIMENSION:,}")
         return len(first)
 
     def _batches(self, origin: int) -> Iterator[NDArray[np.float32]]:
         groups = list(range(self._group(origin), self._file.num_row_groups))
         at = origin
-        batches = self._file.iter_batches(ROWS_PER_BATCH, groups, [self._vectors], use_threads=False)
+        batches = self._file.iter_batches(rows_at_once(self.dimension), groups, [self._vectors], use_threads=False)
         for batch in batches:
             yield self._as_rows(batch.column(0), at)
             at += len(batch)
@@ -109,6 +131,12 @@ class ParquetVectors:
         return values.reshape(len(lists), self.dimension)
 
 
+def _text_bytes(chunk: Any) -> int:
+    """The letters of all rows of text in a dictionary."""
+    lengths = pc.binary_length(chunk.dictionary)
+    return int(pc.sum(lengths.take(chunk.indices), min_count=0).as_py())
+
+
 def _is_list(kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
@@ -118,7 +146,3 @@ def _is_text(kind: Any) -> bool:
         kind = kind.value_type
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(is_text(kind) for is_text in texts)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

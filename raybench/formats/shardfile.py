@@ -7,12 +7,15 @@ mapped file gives aligned arrays without a copy. Every array has its own XXH3 ch
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
+
+from raybench.errors import reason_of
 
 MAGIC = b"RAYBSH01"
 ALIGNMENT = 64
@@ -61,17 +64,35 @@ def decode(data: bytes | memoryview) -> Arrays:
     header = view[PREFIX : PREFIX + length]
     if len(header) != length or xxh3_64_intdigest(header) != int.from_bytes(view[16:24], "little"):
         raise BrokenShardFile("its header is damaged")
-    described = json.loads(bytes(header))
+    described = _described(bytes(header))
     body = view[PREFIX + length :]
     if len(body) != described["size"]:
         raise BrokenShardFile(f"its body has {len(body):,} bytes, its header says {described['size']:,}")
     return {column["name"]: _array(body, column) for column in described["columns"]}
 
 
+def _described(header: bytes) -> dict[str, Any]:
+    """What a header says; its checksum fits, so what makes no sense here was not damaged by chance."""
+    try:
+        described: dict[str, Any] = json.loads(header)
+        for column in described["columns"]:
+            dtype = np.dtype(column["dtype"])
+            whole = [column["offset"], column["checksum"], *column["shape"]]
+            if dtype.kind not in KINDS or not dtype.itemsize or not isinstance(column["name"], str):
+                raise ValueError(f"array {column['name']!r} of {dtype}")
+            if not all(isinstance(number, int) and number >= 0 for number in whole):
+                raise ValueError(f"array {column['name']!r} has a size or place that is none")
+        return {"size": -1, **described}
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, SyntaxError) as error:
+        raise BrokenShardFile(f"its header makes no sense ({reason_of(error)})") from None
+
+
 def _array(body: memoryview, column: dict[str, Any]) -> NDArray[Any]:
     dtype = np.dtype(column["dtype"])
-    count = int(np.prod(column["shape"], dtype=np.int64))
+    count = math.prod(column["shape"])
     block = body[column["offset"] : column["offset"] + count * dtype.itemsize]
+    if len(block) != count * dtype.itemsize:
+        raise BrokenShardFile(f"array {column['name']!r} ends behind the file")
     if xxh3_64_intdigest(block) != column["checksum"]:
         raise BrokenShardFile(f"the checksum of array {column['name']!r} does not match")
     array = np.frombuffer(block, dtype, count).reshape(column["shape"])

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
-from raybench.errors import DataError
+from raybench.errors import DataError, blamed_on_file
 from raybench.formats import png
 from raybench.formats.images import open_image
+from raybench.formats.limits import USUAL, Limits
 from raybench.table import csv_text
 from raybench.visible import AS_ESCAPES
 
@@ -24,20 +25,21 @@ THRESHOLDS = tuple(range(1, 51))  # percent of the longer side
 SCORE_COLUMNS = ("Row", "Src", "Ref", "SegIUR", "Flip", *(f"T{percent}" for percent in THRESHOLDS))
 
 
-def mask_size(start: bytes, name: str) -> tuple[int, int]:
+def mask_size(start: bytes, name: str, limits: Limits = USUAL) -> tuple[int, int]:
     """Width and height of a mask, from its header; one with colour or 16 bits is an error."""
     header = png.read_header(start, name)
     if header.kind not in ("grey", "palette") or header.bits > 8:
         raise DataError(
             f"{name}: {header.bits}-bit {header.kind}; expected a mask of one channel, 8-bit grey or palette"
         )
+    limits.check_pixels(header.width, header.height, name)
     return header.width, header.height
 
 
-def read_mask(data: bytes, name: str) -> NDArray[np.uint8]:
+def read_mask(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[np.uint8]:
     """A mask (height, width) as grey bytes."""
-    mask_size(data[: png.HEADER_BYTES], name)
-    image = _opened(data, name)
+    mask_size(data[: png.HEADER_BYTES], name, limits)
+    image = _opened(data, name, limits)
     if image.mode != "P":
         return np.asarray(image.convert("L"))
     colours = np.zeros((256, 3), np.int64)
@@ -47,9 +49,10 @@ def read_mask(data: bytes, name: str) -> NDArray[np.uint8]:
     return np.asarray(grey[np.asarray(image)])
 
 
-def read_image(data: bytes, name: str) -> NDArray[np.uint8]:
+def read_image(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[np.uint8]:
     """An image (height, width, 3), RGB."""
-    return np.asarray(_opened(data, name).convert("RGB"))
+    with blamed_on_file(f"{name}: damaged image"):
+        return np.asarray(_opened(data, name, limits).convert("RGB"))
 
 
 def write_png(pixels: NDArray[np.uint8]) -> bytes:
@@ -61,9 +64,10 @@ def write_png(pixels: NDArray[np.uint8]) -> bytes:
 
 def read_pair(data: bytes, name: str) -> tuple[str, str]:
     """The two source names in `pair.txt`: a header line `Image1,Image2`, then one line."""
-    lines = [row for row in csv.reader(data.decode("utf-8-sig", "replace").splitlines()) if row]
+    with blamed_on_file(f"{name}: no line with two names"):
+        lines = [row for row in csv.reader(data.decode("utf-8-sig", "replace").splitlines()) if row]
     if len(lines) < 2 or len(lines[1]) != 2:
-        raise DataError(f"{name}: expected a line Image1,Image2 and one with two names, found {lines[:2]!r}")
+        raise DataError(f"{name}: expected a line Image1,Image2 and one with two names, found {str(lines[:2])[:80]}")
     return lines[1][0].strip(), lines[1][1].strip()
 
 
@@ -89,10 +93,9 @@ def _cell(value: str | int | float | None, decimals: int | None) -> str:
     return str(value)
 
 
-def _opened(data: bytes, name: str) -> Image.Image:
-    try:
+def _opened(data: bytes, name: str, limits: Limits) -> Image.Image:
+    with blamed_on_file(f"{name}: damaged image", "the download may be truncated"):
         image = open_image(data)
+        limits.check_pixels(*image.size, name)
         image.load()
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise DataError(f"{name}: damaged image ({error}); the download may be truncated") from None
-    return image
+        return image

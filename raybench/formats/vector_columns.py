@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.errors import DataError, ProblemList
+from raybench.formats.limits import MOST_DIMENSION
 
 if TYPE_CHECKING:
     from raybench.formats.names import Strings
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 VECTORS = ("vectors", "embeddings")
 OTHER_VECTORS = ("descriptors",)  # counts where neither of those is there
 NAMES = ("image_names", "names")
+ROWS_AT_ONCE = 4_096  # of a file that is read forwards
+BYTES_AT_ONCE = 2**26  # unless they take more than this
 
 
 class VectorReader(Protocol):
@@ -75,6 +78,8 @@ def shape_problems(name: str, column: str, shape: Sequence[int], dtype: Any) -> 
         lines.append(f"{name}: {column} is {dtype}, expected float32")
     if len(shape) != 2 or 0 in shape:
         lines.append(f"{name}: {column} has shape {tuple(shape)}, expected (images, dimension)")
+    elif shape[1] > MOST_DIMENSION:
+        lines.append(f"{name}: {column} has dimension {shape[1]:,}, expected at most {MOST_DIMENSION:,}")
     return lines
 
 
@@ -91,6 +96,11 @@ def not_finite(rows: NDArray[np.float32]) -> NDArray[np.int64]:
     if np.isfinite(rows.sum(dtype=np.float64)):  # float64 holds any sum of finite float32, and a sum is fast
         return np.zeros(0, np.int64)
     return np.flatnonzero(~np.isfinite(rows).all(axis=1))
+
+
+def rows_at_once(dimension: int) -> int:
+    """How many rows of float64 make up a block."""
+    return max(min(ROWS_AT_ONCE, BYTES_AT_ONCE // (8 * dimension)), 1)
 
 
 class ForwardRows:

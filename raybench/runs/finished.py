@@ -34,9 +34,11 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
     for name in [benchmark.main_file, *further]:
         try:
             text = storage.read(storage.join(out, name)).decode()
+            table = read_csv(Path(name).stem, text, benchmark.fractions | {"value"})
         except FileNotFoundError:
             raise DataError(f"{out}: {name} is missing; run again with --overwrite") from None
-        table = read_csv(Path(name).stem, text, benchmark.fractions | {"value"})
+        except ValueError as error:
+            raise DataError(f"{out}: {name} is no table of a run ({error}); run again with --overwrite") from None
         notes = manifest.notes if name == benchmark.main_file else manifest.further_notes.get(table.name, ())
         tables.append(dataclasses.replace(table, notes=tuple(notes)))
     return tuple(tables)

@@ -61,7 +61,7 @@ def read_manifest(out: str) -> Manifest | None:
         return None
     try:
         found = Manifest(**json.loads(data))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{uri}: no raybench manifest ({error}); name another --out or give --overwrite") from error
     kinds = {"str": str, "dict[str, str]": dict, "dict[str, Any]": dict}
     wrong = [
@@ -73,6 +73,8 @@ def read_manifest(out: str) -> Manifest | None:
         raise DataError(
             f"{uri}: no raybench manifest (wrong {', '.join(wrong)}); name another --out or give --overwrite"
         )
+    if not all(isinstance(name, str) for name in (*found.files, *found.notes, *found.skipped)):
+        raise DataError(f"{uri}: no raybench manifest (names that are no text); name another --out")
     if any(name.startswith("/") or ".." in name.split("/") for name in found.files):
         raise DataError(f"{uri}: no raybench manifest (it names files outside its folder); name another --out")
     if "raybench" not in found.versions:

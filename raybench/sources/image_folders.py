@@ -17,6 +17,7 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError
 from raybench.formats.images import SUFFIXES
+from raybench.formats.limits import USUAL, Limits
 from raybench.sources.file_names import check_names
 from raybench.sources.packed_keys import PackedKeys
 
@@ -28,31 +29,36 @@ class ImageFolder:
     root: str
     keys: Sequence[str]  # a tuple; packed where a folder arrives in another process
     digest: str
+    limits: Limits = USUAL
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ImageFolder, (self.root, PackedKeys.of(self.keys), self.digest)
+        return ImageFolder, (self.root, PackedKeys.of(self.keys), self.digest, self.limits)
 
     @classmethod
-    def scan(cls, root: str, by_content: bool = False, recursive: bool = False) -> ImageFolder:
+    def scan(cls, root: str, by_content: bool = False, recursive: bool = False, limits: Limits = USUAL) -> ImageFolder:
         """All pictures of a folder (and of those below it); none at all is an error."""
         entries = list_images(root, recursive)
         if not entries:
             reason = "holds none" if storage.exists(root) else "does not exist"
             below = " in it or below" if recursive else ""
             raise DataError(f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)})")
-        return cls.of(root, entries, by_content)
+        return cls.of(root, entries, by_content, limits)
 
     @classmethod
-    def of(cls, root: str, entries: Iterable[storage.Entry], by_content: bool = False) -> ImageFolder:
+    def of(
+        cls, root: str, entries: Iterable[storage.Entry], by_content: bool = False, limits: Limits = USUAL
+    ) -> ImageFolder:
         """These files of a folder, which may be a part of what was listed."""
         chosen = sorted(entries, key=attrgetter("name"))
         digest = digest_of("images", storage.identity(root, chosen, by_content))
-        return cls(root, tuple(entry.name for entry in chosen), digest)
+        return cls(root, tuple(entry.name for entry in chosen), digest, limits)
 
     def arranged(self, keys: Sequence[str]) -> ImageFolder:
         """The same pictures in this order of keys."""
         given = tuple(keys)
-        return self if given == self.keys else ImageFolder(self.root, given, digest_of("arranged", self.digest, given))
+        if given == self.keys:
+            return self
+        return ImageFolder(self.root, given, digest_of("arranged", self.digest, given), self.limits)
 
     def __len__(self) -> int:
         return len(self.keys)

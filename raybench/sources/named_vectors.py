@@ -21,6 +21,7 @@ from xxhash import xxh3_128
 from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
+from raybench.formats.limits import USUAL, Limits
 from raybench.formats.names import NORMALISERS, Names, Strings, name_order
 from raybench.formats.vector_columns import VectorReader, not_finite
 from raybench.sources.vector_files import SET_SUFFIXES, VectorFile
@@ -108,6 +109,7 @@ class NamedVectors:
         problems: ProblemList,
         part: str = "",
         names: Strings | None = None,
+        limits: Limits = USUAL,
     ) -> NamedVectors | None:
         """Look through the files; None if something is wrong with them, which is noted.
 
@@ -117,7 +119,7 @@ class NamedVectors:
         looks = []
         for uri in uris:
             with problems.noting():
-                looks.append(_look(VectorFile(uri, part), names, problems))
+                looks.append(_look(VectorFile(uri, part, limits=limits), names, problems))
         if len(problems.lines) > before or len(looks) < len(uris):  # the same problem is noted once for all its sets
             return None
         files = tuple(file for file, _ in looks)

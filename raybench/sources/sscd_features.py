@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from raybench.errors import DataError, reason_of
 from raybench.formats.names import Strings, strings
+from raybench.formats.torch_files import check_pickles
 from raybench.formats.vector_columns import pick
 
 SPLITS = {"references": (0, "R", 6), "queries": (1, "Q", 5), "training": (2, "T", 6)}  # number, letter, digits
@@ -69,6 +70,9 @@ class SscdFeatures:
 def _load(path: Path, name: str) -> dict[str, Any]:
     import torch
 
+    check_pickles(
+        str(path), f"{name}: no file of tensors, or it holds more than those", "expected one of the SSCD tools"
+    )
     try:
         try:
             loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)

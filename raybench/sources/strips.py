@@ -15,6 +15,7 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
 from raybench.formats import hbench
+from raybench.formats.limits import USUAL, Limits
 from raybench.parallel import in_parallel
 from raybench.sources.file_names import check_names
 
@@ -26,15 +27,16 @@ class Strips:
     root: str
     keys: tuple[str, ...]
     digest: str
+    limits: Limits = USUAL
 
     suffix = ".png"
 
     @classmethod
-    def scan(cls, root: str, by_content: bool = False) -> Strips:
+    def scan(cls, root: str, by_content: bool = False, limits: Limits = USUAL) -> Strips:
         """List the folder; `by_content` digests what the files hold, not their stamps (`--verify-inputs`)."""
         entries = list_sequence_files(root, cls.suffix, "patch strips SEQ/IM.png")
         keys = tuple(entry.name.removesuffix(cls.suffix) for entry in entries)
-        return cls(root, keys, digest_of("strips", storage.identity(root, entries, by_content)))
+        return cls(root, keys, digest_of("strips", storage.identity(root, entries, by_content)), limits)
 
     def uri(self, item: int) -> str:
         return storage.join(self.root, self.keys[item] + self.suffix)
@@ -46,13 +48,15 @@ class Strips:
         counts = {}
         for item, header in zip(chosen, headers, strict=True):
             with problems.noting():
-                counts[item] = hbench.strip_shape(header, self.uri(item))[0]
+                count, side = hbench.strip_shape(header, self.uri(item))
+                self.limits.check_pixels(side, count * side, self.uri(item))
+                counts[item] = count
         return counts
 
     def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[np.uint8]]]:
         """Each strip's name and patches, (n, side, side)."""
         for item in range(start, stop):
-            yield self.uri(item), hbench.read_strip(storage.read(self.uri(item)), self.uri(item))
+            yield self.uri(item), hbench.read_strip(storage.read(self.uri(item)), self.uri(item), self.limits)
 
 
 def list_sequence_files(root: str, suffix: str, what: str) -> list[storage.Entry]:

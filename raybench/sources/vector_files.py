@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from raybench import storage
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import DataError, ProblemList
+from raybench.formats.limits import USUAL, Limits
 from raybench.formats.vector_columns import VectorReader
 from raybench.formats.vector_kinds import NAMED_SUFFIXES, PLAIN_SUFFIXES, open_named, plain_shape, read_plain
 from raybench.parallel import in_parallel
@@ -35,6 +36,7 @@ class VectorFile:
     dimension: int = 0
     digest: str = ""
     problem: str = ""
+    limits: Limits = USUAL
 
     def open(self) -> VectorReader:
         """A reader of the file with names, or of its node-local copy."""
@@ -46,7 +48,7 @@ class VectorFile:
             return SscdFeatures(path, self.uri, self.part)
         if suffix not in NAMED_SUFFIXES:
             raise DataError(f"{self.uri}: expected a file of vectors ({', '.join(SET_SUFFIXES)})")
-        return open_named(path.open("rb"), self.uri, suffix)
+        return open_named(path.open("rb"), self.uri, suffix, self.limits)
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,10 @@ class VectorFiles:
     keys: tuple[str, ...]
     digest: str
     files: tuple[VectorFile, ...]
+    limits: Limits = USUAL
 
     @classmethod
-    def scan(cls, root: str) -> VectorFiles:
+    def scan(cls, root: str, limits: Limits = USUAL) -> VectorFiles:
         """List and look through the folder; the digest is of contents, so a re-extracted descriptor is never stale."""
         names = [entry.name for entry in sequence_entries(root)]
         suffixes = [suffix for suffix in PLAIN_SUFFIXES if any(name.endswith(suffix) for name in names)]
@@ -68,10 +71,10 @@ class VectorFiles:
             raise DataError(f"{root}: files of several kinds ({', '.join(suffixes)}); expected one kind")
         suffix = suffixes[0] if suffixes else ".csv"
         entries = list_sequence_files(root, suffix, "descriptor files SEQ/IM.csv, .npy, .parquet or .h5")
-        files = in_parallel(lambda entry: _look(storage.join(root, entry.name), suffix), entries)
+        files = in_parallel(lambda entry: _look(storage.join(root, entry.name), suffix, limits), entries)
         keys = tuple(entry.name.removesuffix(suffix) for entry in entries)
         content = [(key, file.digest) for key, file in zip(keys, files, strict=True)]
-        return cls(root, suffix, keys, digest_of("vectors", content), tuple(files))
+        return cls(root, suffix, keys, digest_of("vectors", content), tuple(files), limits)
 
     def uri(self, item: int) -> str:
         return self.files[item].uri
@@ -96,13 +99,14 @@ class VectorFiles:
     def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
         """Each file's name and descriptors, (n, dim)."""
         for item in range(start, stop):
-            yield self.uri(item), read_plain(storage.read(self.uri(item)), self.uri(item), self.suffix)
+            uri = self.uri(item)
+            yield uri, read_plain(storage.read(uri), uri, self.suffix, self.limits)
 
 
-def _look(uri: str, suffix: str) -> VectorFile:
+def _look(uri: str, suffix: str, limits: Limits) -> VectorFile:
     data = storage.read(uri)
     try:
-        rows, dimension = plain_shape(data, uri, suffix)
+        rows, dimension = plain_shape(data, uri, suffix, limits)
     except DataError as error:
         return VectorFile(uri, digest=digest_of_bytes(data), problem=str(error))
     return VectorFile(uri, count=rows, dimension=dimension, digest=digest_of_bytes(data))

@@ -68,7 +68,7 @@ def test_every_problem_of_a_ground_truth_is_named_with_its_line():
         "truth.csv: line 3: 1 columns, expected 2 (query,reference)",
         "truth.csv: line 8: 3 columns, expected 2 (query,reference)",
         "truth.csv: line 5: no query; expected query,reference",
-        "truth.csv: lines 2 and 4: the same pair twice (Q1, R1); keep one",
+        "truth.csv: lines 2 and 4: the same pair twice ('Q1', 'R1'); keep one",
         "truth.csv: line 6: query 'Q4' has a match here and is elsewhere listed without one",
     ]
 
@@ -122,8 +122,8 @@ def test_every_problem_of_predictions_is_named_with_its_line(block_bytes):
         "p.csv: line 4: score 'x' is no number",
         "p.csv: line 5: score 'nan' is no number",
         "p.csv: line 8: no reference; expected query,reference,score",
-        "p.csv: lines 2 and 6: the same prediction twice (Q1, R1); keep one",
-        "p.csv: lines 2 and 10: the same prediction twice (Q1, R1); keep one",
+        "p.csv: lines 2 and 6: the same prediction twice ('Q1', 'R1'); keep one",
+        "p.csv: lines 2 and 10: the same prediction twice ('Q1', 'R1'); keep one",
     ]
 
 
@@ -133,7 +133,7 @@ def test_many_problems_of_a_kind_are_counted_over_all_blocks(block_bytes):
         checked("".join(f"Q{row},R{row % 20},x\n" for row in range(40)).encode() + b"Q7,R7,1\n" * 30, block_bytes)
     lines = raised.value.lines()
     assert lines[10] == "p.csv: 40 scores that are no numbers in all, 10 are shown"
-    assert lines[11] == "p.csv: lines 8 and 41: the same prediction twice (Q7, R7); keep one"
+    assert lines[11] == "p.csv: lines 8 and 41: the same prediction twice ('Q7', 'R7'); keep one"
     assert lines[21:] == ["p.csv: 30 lines that repeat an earlier one in all, 10 are shown"]
 
 

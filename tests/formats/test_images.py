@@ -14,6 +14,7 @@ from raybench.errors import ConfigError, DataError
 from raybench.formats import images
 from raybench.formats.hbench import read_strip
 from raybench.formats.images import Preprocess, decode_image, image_size, normalised
+from raybench.formats.limits import Limits
 from raybench.formats.tss import read_image
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "preprocess"
@@ -101,10 +102,10 @@ def test_pillows_limit_holds_for_no_reader_of_ours_and_stays_for_others(monkeypa
     assert Image.MAX_IMAGE_PIXELS == 100
 
 
-def test_more_pixels_than_memory_holds_are_refused_by_the_header(monkeypatch):
-    monkeypatch.setattr(images, "MOST_PIXELS", 5_000)
-    with pytest.raises(DataError, match=r"bomb\.png: 90 x 60 px, more than 5,000"):
-        decode_image(encoded("PNG"), "bomb.png")
+def test_more_pixels_than_the_limit_are_refused_by_the_header_with_the_option_that_raises_it():
+    with pytest.raises(DataError, match=r"bomb\.png: 90 x 60 px, more than 5,000 .*--max-image-pixels"):
+        decode_image(encoded("PNG"), "bomb.png", limits=Limits(pixels=5_000))
+    assert decode_image(encoded("PNG"), "bomb.png", limits=Limits(pixels=5_400)).shape == (60, 90, 3)
 
 
 def test_a_palette_with_transparent_entries_is_looked_up_without_a_warning(recwarn):

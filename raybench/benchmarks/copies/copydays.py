@@ -65,7 +65,7 @@ def prepare(job: Job[CopydaysOptions]) -> CopydaysPlan:
     image_sets.check_k(options.k, problems)
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
-    found = _find_stored(options, options.features, problems) if options.features else _find_pictures(job, problems)
+    found = _find_stored(job, options.features, problems) if options.features else _find_pictures(job, problems)
     images, distractors, training = found[BLOCKS_ROLE], found["distractors"], found["training"]
     if images is not None:
         layout = CopydaysLayout.of(images.names, options.data or options.features or "", problems)
@@ -82,15 +82,15 @@ def prepare(job: Job[CopydaysOptions]) -> CopydaysPlan:
     return CopydaysPlan(job, inputs, sets, descriptor, codecs, tuple(notes))
 
 
-def _find_stored(options: CopydaysOptions, root: str, problems: ProblemList) -> Mapping[str, ImageSet | None]:
+def _find_stored(job: Job[CopydaysOptions], root: str, problems: ProblemList) -> Mapping[str, ImageSet | None]:
     found = {}
     for role, stems in COPYDAYS_STEMS.items():
         uris = find_vectors(root, stems, problems, role == BLOCKS_ROLE)
         if role == BLOCKS_ROLE:
-            names = _numbered_names(options.data, uris, problems)
-            found[role] = image_sets.vectors_on_disk(role, uris, problems, "path", names=names)
+            names = _numbered_names(job.options.data, uris, problems)
+            found[role] = image_sets.vectors_on_disk(role, uris, problems, "path", names=names, limits=job.limits)
         else:
-            found[role] = image_sets.vectors_on_disk(role, uris, problems)
+            found[role] = image_sets.vectors_on_disk(role, uris, problems, limits=job.limits)
     image_sets.note_other_dimensions(found.values(), problems)
     return found
 
@@ -113,9 +113,9 @@ def _find_pictures(job: Job[CopydaysOptions], problems: ProblemList) -> Mapping[
         return dict.fromkeys(COPYDAYS_STEMS)
     others = {"distractors": options.distractors, "training": options.training}
     return {
-        BLOCKS_ROLE: image_sets.pictures(BLOCKS_ROLE, options.data, job.verify_inputs, problems, named_by="path"),
+        BLOCKS_ROLE: image_sets.pictures(BLOCKS_ROLE, options.data, job.verify_inputs, problems, "path", job.limits),
         **{
-            role: image_sets.pictures(role, uri, job.verify_inputs, problems) if uri else None
+            role: image_sets.pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
             for role, uri in others.items()
         },
     }

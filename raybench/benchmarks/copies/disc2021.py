@@ -64,7 +64,7 @@ def _prepare_sets(job: Job[DiscOptions]) -> DiscPlan:
     with problems.noting():
         truth = find_truth(options.ground_truth, [options.data, options.features])
     folders = {"queries": options.queries, "references": options.references, "training": options.training}
-    found = find_sets(options.features, options.data, folders, job.verify_inputs, problems)
+    found = find_sets(job, folders, problems)
     queries, references, training = found["queries"], found["references"], found["training"]
     with problems.noting():
         norms = parse_norms(options.score_norm or DEFAULT_NORM)

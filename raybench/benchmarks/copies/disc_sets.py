@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raybench import storage
+from raybench.benchmarks.copies.disc_options import DiscOptions
 from raybench.benchmarks.copies.sets import (
     ImageSet,
     StoredVectors,
@@ -16,10 +17,12 @@ from raybench.benchmarks.copies.sets import (
     read_text,
     vectors_on_disk,
 )
+from raybench.benchmarks.job import Job
 from raybench.digests import digest_of_bytes
 from raybench.errors import ConfigError, ProblemList
 from raybench.extract.images import Described
 from raybench.formats.disc import GroundTruth, read_ground_truth
+from raybench.formats.limits import Limits
 from raybench.formats.names import Names, common_names
 from raybench.metrics.micro_ap import TruePairs
 from raybench.sources.named_vectors import find_vectors
@@ -116,26 +119,26 @@ def true_pairs(truth: GroundTruth, queries: Names, references: Names, problems: 
 
 
 def find_sets(
-    features: str | None,
-    data: str | None,
-    folders: Mapping[str, str | None],
-    by_content: bool,
-    problems: ProblemList,
+    job: Job[DiscOptions], folders: Mapping[str, str | None], problems: ProblemList
 ) -> Mapping[str, ImageSet | None]:
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
-    if features:
-        return _find_stored(features, problems)
-    found = {role: folders[role] or _folder(data, role, problems) for role in DISC_FOLDERS}
-    return {role: pictures(role, uri, by_content, problems) if uri else None for role, uri in found.items()}
+    if job.options.features:
+        return _find_stored(job.options.features, job.limits, problems)
+    found = {role: folders[role] or _folder(job.options.data, role, problems) for role in DISC_FOLDERS}
+    return {
+        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
+        for role, uri in found.items()
+    }
 
 
-def _find_stored(root: str, problems: ProblemList) -> dict[str, StoredVectors | None]:
+def _find_stored(root: str, limits: Limits, problems: ProblemList) -> dict[str, StoredVectors | None]:
     found = {}
     for role, stems in DISC_STEMS.items():
         if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
-            found[role] = vectors_on_disk(role, [root], problems, part=role)
+            found[role] = vectors_on_disk(role, [root], problems, part=role, limits=limits)
         else:
-            found[role] = vectors_on_disk(role, find_vectors(root, stems, problems, role != "training"), problems)
+            uris = find_vectors(root, stems, problems, role != "training")
+            found[role] = vectors_on_disk(role, uris, problems, limits=limits)
     note_other_dimensions(found.values(), problems)
     return found
 

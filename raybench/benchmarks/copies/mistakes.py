@@ -151,7 +151,8 @@ def _panel(label: str, images: PictureSet, index: int, right: bool | None = None
     """An image of a set; one that is gone or broken by now leaves its frame empty."""
     name = images.names[index]
     try:
-        return Panel(label, name, decode_image(images.source.read(index), name), right)
+        pixels = decode_image(images.source.read(index), name, limits=images.source.limits)
+        return Panel(label, name, pixels, right)
     except DataError:
         return Panel(label, name, None, right)
 

@@ -24,6 +24,7 @@ from raybench.extract.images import Described, Extraction, describe_folders
 from raybench.extract.isc_files import descriptor_file, isc_content
 from raybench.extract.vector_set import VectorSet, read_set, take_rows
 from raybench.formats.images import Preprocess
+from raybench.formats.limits import USUAL, Limits
 from raybench.formats.names import NORMALISERS, Names, Strings, name_order, strings
 from raybench.search.codecs import CodecFailed, codec_problems, default_codecs, project_sets, trains
 from raybench.search.vector_facts import VectorFacts, are_normalised
@@ -162,11 +163,11 @@ def preprocessing_notes(options: CopyOptions) -> Iterable[str]:
 
 
 def pictures(
-    role: str, root: str, by_content: bool, problems: ProblemList, named_by: str = "stem"
+    role: str, root: str, by_content: bool, problems: ProblemList, named_by: str = "stem", limits: Limits = USUAL
 ) -> PictureSet | None:
     """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
     try:
-        folder = ImageFolder.scan(root, by_content, recursive=True)
+        folder = ImageFolder.scan(root, by_content, recursive=True, limits=limits)
     except InputError as error:
         problems.add(error)
         return None
@@ -187,9 +188,10 @@ def vectors_on_disk(
     named_by: str = "stem",
     part: str = "",
     names: Strings | None = None,
+    limits: Limits = USUAL,
 ) -> StoredVectors | None:
     """Vectors in these files; None if there are none, or if something is wrong with them, which is noted."""
-    source = NamedVectors.scan(uris, named_by, problems, part, names) if uris else None
+    source = NamedVectors.scan(uris, named_by, problems, part, names, limits) if uris else None
     return None if source is None else StoredVectors(role, source.names, source)
 
 

@@ -46,7 +46,7 @@ class ChosenPairs:
 
 def choose_pairs(job: Job[TssOptions], problems: ProblemList) -> ChosenPairs:
     """List the trees and look at every header; problems are noted, and the caller raises them."""
-    truth, results = _listed(job.options)
+    truth, results = _listed(job)
     names = [name for own in by_group(truth.files).values() for name in own[: job.limit]]
     groups = tuple(by_group(names))
     notes, left_out = ProblemList(), ProblemList()
@@ -88,13 +88,13 @@ def first_few(names: Sequence[str], most: int = 5) -> str:
     return ", ".join([*names[:most], *([f"… {len(names) - most} more"] if len(names) > most else [])])
 
 
-def _listed(options: TssOptions) -> tuple[ListedTree, ListedTree | None]:
-    problems = ProblemList()
+def _listed(job: Job[TssOptions]) -> tuple[ListedTree, ListedTree | None]:
+    options, problems = job.options, ProblemList()
     truth, results = None, None
     with problems.noting():
-        truth = list_truth(options.data or "")
+        truth = list_truth(options.data or "", job.limits)
     with problems.noting():
-        results = list_results(options.results) if options.results else None
+        results = list_results(options.results, job.limits) if options.results else None
     problems.check()
     assert truth is not None
     return truth, results

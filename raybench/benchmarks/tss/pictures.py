@@ -42,7 +42,7 @@ from raybench.benchmarks.tss.trees import (
 )
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError
+from raybench.errors import DataError, blamed_on_file
 from raybench.formats.shardfile import Arrays
 from raybench.formats.tss import write_png
 from raybench.table import Table
@@ -198,12 +198,13 @@ def worst_and_best(group: str, ranked: Sequence[tuple[str, float]]) -> list[tupl
 
 def report_pictures(out: str, arguments: dict[str, Any], tables: Sequence[Table]) -> list[ReportPicture]:
     """Worst and best pairs of a finished run, drawn now from its data and results; raises InputError."""
-    per_pair = next(table for table in tables if table.name == "per_pair")
     figures: dict[str, dict[str, list[float]]] = {}
-    for cells in per_pair.rows:
-        row = dict(zip(per_pair.columns, cells, strict=True))
-        own = figures.setdefault(str(row["group"]), {}).setdefault(f"{row['group']}/{row['pair']}", [])
-        own.append(float(row["T5"] or 0.0))
+    with blamed_on_file(f"{out}: tables/per_pair.csv is not as a run leaves it", "run again with --overwrite"):
+        per_pair = next(table for table in tables if table.name == "per_pair")
+        for cells in per_pair.rows:
+            row = dict(zip(per_pair.columns, cells, strict=True))
+            own = figures.setdefault(str(row["group"]), {}).setdefault(f"{row['group']}/{row['pair']}", [])
+            own.append(float(row["T5"] or 0.0))
     asked = [
         chosen
         for group, pairs in figures.items()

@@ -17,6 +17,7 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, InputError
 from raybench.formats import flo, png, tss
+from raybench.formats.limits import USUAL, Limits
 from raybench.parallel import in_parallel
 from raybench.sources.file_names import check_names
 
@@ -62,11 +63,11 @@ class PairFiles:
     flows: tuple[str, ...]
     masks: tuple[str, ...]
 
-    def read(self, folder: str) -> FlowsAndMasks:
+    def read(self, folder: str, limits: Limits) -> FlowsAndMasks:
         """Their content; raises DataError."""
         flow_uris, mask_uris = ([storage.join(folder, name) for name in names] for names in (self.flows, self.masks))
-        flows = [flo.read_flow(_read(uri), uri, f".{uri.rpartition('.')[2]}") for uri in flow_uris]
-        masks = [tss.read_mask(_read(uri), uri) for uri in mask_uris]
+        flows = [flo.read_flow(_read(uri), uri, f".{uri.rpartition('.')[2]}", limits) for uri in flow_uris]
+        masks = [tss.read_mask(_read(uri), uri, limits) for uri in mask_uris]
         return FlowsAndMasks((flows[0], flows[1]) if flows else None, (masks[0], masks[1]) if masks else None)
 
 
@@ -77,15 +78,17 @@ class TruthTree:
     root: str
     pairs: tuple[FlowPair, ...]
     digest: str
+    limits: Limits = USUAL
 
     @classmethod
     def of(cls, listed: ListedTree, pairs: Sequence[FlowPair], by_content: bool) -> TruthTree:
         """These pairs; the digest is of names, sizes and stamps, or of contents (`--verify-inputs`)."""
-        return cls(listed.root, tuple(pairs), listed.digest([pair.name for pair in pairs], TRUTH_FILES, by_content))
+        digest = listed.digest([pair.name for pair in pairs], TRUTH_FILES, by_content)
+        return cls(listed.root, tuple(pairs), digest, listed.limits)
 
     def read(self, pair: FlowPair) -> FlowsAndMasks:
         """True flows and masks; raises DataError."""
-        return PairFiles(TRUE_FLOWS, MASKS).read(storage.join(self.root, pair.name))
+        return PairFiles(TRUE_FLOWS, MASKS).read(storage.join(self.root, pair.name), self.limits)
 
 
 @dataclass(frozen=True)
@@ -94,16 +97,17 @@ class TreeImages:
 
     root: str
     digest: str
+    limits: Limits = USUAL
 
     @classmethod
     def of(cls, listed: ListedTree, pairs: Sequence[FlowPair], by_content: bool) -> TreeImages:
         """The images of these pairs."""
-        return cls(listed.root, listed.digest([pair.name for pair in pairs], IMAGES, by_content))
+        return cls(listed.root, listed.digest([pair.name for pair in pairs], IMAGES, by_content), listed.limits)
 
     def read(self, pair: FlowPair) -> ImagesOfPair:
         """Both images; raises DataError."""
         uris = [storage.join(self.root, pair.name, file) for file in IMAGES]
-        first, second = (tss.read_image(_read(uri), uri) for uri in uris)
+        first, second = (tss.read_image(_read(uri), uri, self.limits) for uri in uris)
         return first, second
 
 
@@ -114,15 +118,16 @@ class ResultsTree:
     root: str
     files: dict[str, PairFiles]
     digest: str
+    limits: Limits = USUAL
 
     @classmethod
     def of(cls, listed: ListedTree, files: dict[str, PairFiles], by_content: bool) -> ResultsTree:
         """The results of these pairs."""
-        return cls(listed.root, files, listed.digest(list(files), RESULT_FILES, by_content))
+        return cls(listed.root, files, listed.digest(list(files), RESULT_FILES, by_content), listed.limits)
 
     def read(self, pair: FlowPair) -> FlowsAndMasks:
         """The flows and masks that are there; raises DataError."""
-        return self.files[pair.name].read(storage.join(self.root, pair.name))
+        return self.files[pair.name].read(storage.join(self.root, pair.name), self.limits)
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,7 @@ class ListedTree:
     root: str
     files: dict[str, dict[str, storage.Entry]]
     problems: dict[str, list[str]]
+    limits: Limits = USUAL
 
     def size_bytes(self, pairs: Sequence[str]) -> int:
         """Of all files of these pairs."""
@@ -147,9 +153,9 @@ class ListedTree:
         return digest_of("flow set", *by_file)
 
 
-def list_truth(root: str) -> ListedTree:
+def list_truth(root: str, limits: Limits = USUAL) -> ListedTree:
     """The pairs of a `Dataset` tree; a file that a pair lacks is a problem of it."""
-    listed = _listed(root, (*TRUTH_FILES, *IMAGES), "a Dataset tree, GROUP/PAIR/flow1.flo, …")
+    listed = _listed(root, limits, (*TRUTH_FILES, *IMAGES), "a Dataset tree, GROUP/PAIR/flow1.flo, …")
     for pair, files in listed.files.items():
         lacking = [name for name in TRUTH_FILES if name not in files]
         if lacking:
@@ -157,12 +163,12 @@ def list_truth(root: str) -> ListedTree:
     return listed
 
 
-def list_results(root: str) -> ListedTree:
+def list_results(root: str, limits: Limits = USUAL) -> ListedTree:
     """The pairs of a `Results` tree: those that hold a flow or a mask."""
-    return _listed(root, RESULT_FILES, "a Results tree, GROUP/PAIR/flow1.flo, …")
+    return _listed(root, limits, RESULT_FILES, "a Results tree, GROUP/PAIR/flow1.flo, …")
 
 
-def _listed(root: str, wanted: Sequence[str], what: str) -> ListedTree:
+def _listed(root: str, limits: Limits, wanted: Sequence[str], what: str) -> ListedTree:
     """Pairs that hold one of these files; other files and folders (`corr.txt`, `vis/`, …) are passed over."""
     files: dict[str, dict[str, storage.Entry]] = {}
     depths = set()
@@ -181,7 +187,7 @@ def _listed(root: str, wanted: Sequence[str], what: str) -> ListedTree:
             reason = "is a level too high; name the folder of the groups" if 4 in depths else "holds no pair"
         raise DataError(f"{root}: {reason}; expected {what}")
     check_names(root, files)
-    return ListedTree(root, dict(sorted(files.items())), {})
+    return ListedTree(root, dict(sorted(files.items())), {}, limits)
 
 
 def note_empty_results(listed: ListedTree, pairs: Sequence[str]) -> None:
@@ -275,11 +281,14 @@ def _size(listed: ListedTree, pair: str, file: str) -> tuple[int, int] | str:
     try:
         if not stem.startswith("flow"):
             start = storage.read_start(uri, png.HEADER_BYTES)
+            if stem.startswith("mask"):
+                return tss.mask_size(start, uri, listed.limits)
             header = png.read_header(start, uri)
-            return tss.mask_size(start, uri) if stem.startswith("mask") else (header.width, header.height)
+            listed.limits.check_pixels(header.width, header.height, uri)
+            return header.width, header.height
         count = flo.FLOW_FORMATS[f".{suffix}"].header_bytes
         start = storage.read(uri) if count is None else storage.read_start(uri, count)
-        return flo.flow_size(start, listed.files[pair][file].size_bytes, uri, f".{suffix}")
+        return flo.flow_size(start, listed.files[pair][file].size_bytes, uri, f".{suffix}", listed.limits)
     except DataError as error:
         return str(error)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
+from raybench.errors import DataError
 from raybench.formats.parquet import read_parquet
 from raybench.visible import in_html
 
@@ -34,9 +35,12 @@ def curves_of(out: str, files: Sequence[str]) -> list[DrawnCurve]:
     """The curves among a run's files; none if these are of single pairs or queries."""
     curves = []
     for name in [file for file in files if file.startswith("curves/")][:MOST_CURVES]:
-        columns = read_parquet(storage.read(storage.join(out, name)))
+        uri = storage.join(out, name)
+        columns = read_parquet(storage.read(uri), uri)
         if {"pair", "query"} & columns.keys() or not {"recall", "precision"} <= columns.keys():
             return []
+        if any(columns[key].dtype.kind != "f" for key in ("recall", "precision")):
+            raise DataError(f"{uri}: recall and precision are no numbers; run again with --overwrite")
         if len(columns["recall"]):
             chosen = np.unique(np.linspace(0, len(columns["recall"]) - 1, MOST_POINTS).astype(np.int64))
             label = name.removeprefix("curves/").removesuffix(".parquet")

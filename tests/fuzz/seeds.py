@@ -1,0 +1,237 @@
+"""Small valid files of every format that raybench reads, from which `mutations` makes broken ones."""
+
+import io
+import json
+import zipfile
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from raybench.formats import flo, shardfile
+
+NAMES = ["original/2000.jpg", "original/2001.jpg", "strong/2000_a.jpg", "crops/10/2000.jpg", "crops/10/2001.jpg"]
+ROWS = np.random.default_rng(7).random((5, 4), np.float32)
+PIXELS = np.random.default_rng(8).integers(0, 256, (12, 16, 3), np.uint8)
+
+
+def saved(write, *arguments, **named) -> bytes:
+    """What a function writes into a file."""
+    file = io.BytesIO()
+    write(file, *arguments, **named)
+    return file.getvalue()
+
+
+def picture(kind: str, pixels=PIXELS, mode: str | None = None, **options) -> bytes:
+    image = Image.fromarray(pixels)
+    image = image if mode is None else image.convert(mode)
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def hdf5(names: bool) -> list[bytes]:
+    files = []
+    for options in ({}, {"chunks": (2, 4), "compression": "gzip"}, {"chunks": (2, 4), "compression": "lzf"}):
+        for text in (np.array(NAMES, "S"), NAMES):
+            file = io.BytesIO()
+            with h5py.File(file, "w") as out:
+                out.create_dataset("vectors", data=ROWS, **options)
+                if names:
+                    kind = h5py.string_dtype() if isinstance(text, list) else None
+                    out.create_dataset("image_names", data=text, dtype=kind)
+            files.append(file.getvalue())
+    newest = io.BytesIO()
+    with h5py.File(newest, "w", libver="latest") as out:
+        out.create_dataset("vectors", data=ROWS, chunks=(2, 4), compression="gzip", shuffle=True, fletcher32=True)
+        if names:
+            out.create_dataset("image_names", data=NAMES, dtype=h5py.string_dtype(), chunks=(2,), maxshape=(None,))
+    return [*files, newest.getvalue()]
+
+
+def parquet(names: bool) -> list[bytes]:
+    lists = pa.array(ROWS.tolist(), pa.list_(pa.float32()))
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(ROWS.reshape(-1)), 4)
+    files = []
+    for column in (lists, fixed):
+        table = pa.table({"vectors": column} | ({"image_names": NAMES} if names else {}))
+        for options in (
+            {"compression": "snappy"},
+            {"compression": "zstd", "row_group_size": 2},
+            {"compression": "none"},
+        ):
+            files.append(saved(lambda file, made, kept: pq.write_table(made, file, **kept), table, options))
+    return files
+
+
+def plain_columns() -> bytes:
+    return saved(lambda file: pq.write_table(pa.table({str(i): ROWS[:, i] for i in range(4)}), file))
+
+
+def curve() -> bytes:
+    from raybench.formats.parquet import write_parquet
+
+    return write_parquet({"recall": np.linspace(0, 1, 6), "precision": np.linspace(1, 0.5, 6)})
+
+
+def npz() -> list[bytes]:
+    text = np.array(NAMES)
+    by_columns = np.asfortranarray(ROWS)
+    return [
+        saved(np.savez, vectors=ROWS, image_names=text),
+        saved(np.savez_compressed, embeddings=ROWS, names=text.astype("S")),
+        saved(np.savez_compressed, vectors=by_columns, image_names=text),
+    ]
+
+
+def npy() -> list[bytes]:
+    return [saved(np.save, array) for array in (ROWS, ROWS.astype(np.float64), (255 * ROWS).astype(np.uint8))]
+
+
+def flows(suffix: str) -> list[bytes]:
+    rng = np.random.default_rng(9)
+    flow = rng.normal(size=(6, 7, 2)).astype(np.float32)
+    if suffix == ".flo":
+        return [flo.write_flo(flow)]
+    if suffix == ".npy":
+        return [saved(np.save, flow), saved(np.save, flow.astype(np.float64))]
+    if suffix == ".npz":
+        return [saved(np.savez, flow=flow), saved(np.savez_compressed, flow)]
+    import cv2
+
+    kitti = rng.integers(0, 2**16, (6, 7, 3)).astype(np.uint16)
+    return [bytes(cv2.imencode(".png", kitti)[1])]
+
+
+def strips() -> list[bytes]:
+    grey = np.random.default_rng(10).integers(0, 256, (24, 8), np.uint8)
+    return [picture("PNG", grey), picture("PNG", grey, mode="1"), picture("PNG", grey, mode="P")]
+
+
+def images(kind: str) -> list[bytes]:
+    frames = [Image.fromarray(np.roll(PIXELS, shift, axis=0)) for shift in (3, 5, 7)]
+    several = {"save_all": True, "append_images": frames}
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    made = {
+        "PNG": lambda: [
+            picture("PNG"),
+            picture("PNG", mode="P"),
+            picture("PNG", mode="RGBA"),
+            picture("PNG", **several),
+        ],
+        "JPEG": lambda: [picture("JPEG", exif=exif), picture("JPEG", progressive=True), picture("JPEG", mode="CMYK")],
+        "GIF": lambda: [picture("GIF"), picture("GIF", **several, disposal=2)],
+        "WEBP": lambda: [picture("WEBP"), picture("WEBP", lossless=True), picture("WEBP", **several)],
+        "TIFF": lambda: [
+            *(picture("TIFF", compression=how) for how in (None, "tiff_lzw", "tiff_deflate", "packbits", "jpeg")),
+            picture("TIFF", **several),
+            picture("TIFF", mode="1", compression="group4"),
+        ],
+        "BMP": lambda: [picture("BMP"), picture("BMP", mode="P"), picture("BMP", mode="1")],
+        "PPM": lambda: [picture("PPM"), picture("PPM", mode="L"), b"P3\n2 2\n255\n1 2 3 4 5 6 7 8 9 10 11 12\n"],
+        "JPEG2000": lambda: [picture("JPEG2000"), picture("JPEG2000", mode="RGBA")],
+    }
+    return made[kind]()
+
+
+def shard_files() -> list[bytes]:
+    return [shardfile.encode({"vectors": ROWS, "index": np.arange(5), "names": np.array(NAMES)})]
+
+
+def manifest() -> dict:
+    return {
+        "benchmark": "disc2021",
+        "arguments": {"data": "/d", "k": 10},
+        "execution": {"out": "/o"},
+        "inputs": {"queries": "abc"},
+        "status": "done",
+        "versions": {"raybench": "0.1.0"},
+        "cluster": {},
+        "stages": [{"name": "x", "shards": 3}],
+        "skipped": [],
+        "files": ["disc_metrics.csv", "tables/disc_variants.csv"],
+        "notes": ["uAP: micro average precision."],
+        "further_notes": {"disc_variants": ["a note"]},
+    }
+
+
+TABLE = b"codec,score_norm,uAP,accuracy-at-1,recall-at-p90\nFlat,None,0.5,0.25,0.125\nPCA64,1.0[0;2],1.0,,0\n"
+
+
+def config() -> list[bytes]:
+    return [
+        b"data: /d\ndescriptor: pdq\ncodecs: Flat;PCA64\nk: 10\nlimit: 3\n",
+        b'descriptor: "my:Class"\ndescriptor-args: {size: 3, path: x}\nglobal_candidates: true\n',
+        b"# a note\nqueries: &a /q\nreferences: *a\n",
+    ]
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, body in members.items():
+            archive.writestr(name, body)
+    return file.getvalue()
+
+
+def _torch_files(tensors) -> list[bytes]:
+    """As torch writes them now, and as it did before 1.6."""
+    import torch
+
+    files = []
+    for is_zip in (True, False):
+        file = io.BytesIO()
+        torch.save(tensors, file, _use_new_zipfile_serialization=is_zip)
+        files.append(file.getvalue())
+    return files
+
+
+def weights() -> list[bytes]:
+    import torch
+
+    tensors = {"embeddings.weight": torch.arange(6.0).reshape(2, 3), "embeddings.bias": torch.zeros(2)}
+    return _torch_files(tensors)
+
+
+def features() -> list[bytes]:
+    import torch
+
+    count = torch.arange(5)
+    tensors = {"embeddings": torch.tensor(ROWS), "split": count % 3, "image_num": count, "instance_id": count}
+    return _torch_files(tensors)
+
+
+def torchscript() -> list[bytes]:
+    import torch
+
+    class Small(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 2)
+
+        def forward(self, values):
+            return self.layer(values.flatten(1)[:, :4])
+
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.trace(Small(), torch.zeros(1, 1, 2, 2)), file)
+    return [file.getvalue()]
+
+
+def onnx() -> list[bytes]:
+    import onnx as library
+    from onnx import TensorProto, helper
+
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8])
+    found = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])
+    node = helper.make_node("GlobalAveragePool", ["x"], ["p"])
+    flat = helper.make_node("Flatten", ["p"], ["y"])
+    graph = helper.make_graph([node, flat], "g", [given], [found])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return [library.ModelProto.SerializeToString(model)]
+
+
+def splits() -> bytes:
+    return json.dumps({"a": {"train": ["i_x", "v_y"], "test": ["i_z"]}, "full": {"test": ["i_z", "v_w"]}}).encode()
