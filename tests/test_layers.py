@@ -13,6 +13,8 @@ ORDER = [
     {"formats"},
     {"metrics"},
     {"retries", "parallel"},
+    {"disk", "remote"},
+    {"node_cache"},
     {"storage"},
     {"sources"},
     {"descriptors"},
@@ -30,7 +32,7 @@ PURE_LAYERS = 3
 # Where a library may be imported; a library that is not named here may be imported anywhere its layer allows.
 HOMES = {
     "ray": {*(f"engine/ray_{part}.py" for part in ("core", "flow", "loads", "pool")), "engine/telemetry.py"},
-    "fsspec": {"storage.py"},
+    "fsspec": {"remote.py"},
     "faiss": {"search/by_faiss.py", "search/codecs.py"},
     "torch": {
         f"descriptors/{name}.py"

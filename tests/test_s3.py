@@ -1,15 +1,13 @@
 """Object storage, against a real S3 server on loopback: same tables, clear errors, tries again what may pass."""
 
-import http.client
-import http.server
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
+from faulty_s3 import bursts
 
-from raybench import retries, storage
+from raybench import storage
 from raybench.errors import StorageError
 
 TABLE = "hbench_classification.csv"
@@ -109,63 +107,10 @@ def test_wrong_credentials_are_said_in_one_line_without_repeating_them(golden, s
     assert "wrongsecret" not in said.stderr + said.stdout
 
 
-class Throttle(http.server.BaseHTTPRequestHandler):
-    """A proxy before the S3 server that answers SlowDown to the first requests, then passes them on."""
-
-    protocol_version = "HTTP/1.1"  # answers `Expect: 100-continue`, without which a client holds its body back
-    target = ""
-    refusals = 0
-
-    def _serve(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if Throttle.refusals > 0:
-            Throttle.refusals -= 1
-            answer = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>"
-            self._answer(503, {"Content-Type": "application/xml"}, answer)
-            return
-        onward = http.client.HTTPConnection(Throttle.target)
-        onward.request(self.command, self.path, body, dict(self.headers))
-        answer = onward.getresponse()
-        self._answer(answer.status, dict(answer.getheaders()), answer.read())
-
-    def _answer(self, status, headers, body):
-        self.send_response(status)
-        for name, value in headers.items():
-            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                self.send_header(name, value)
-        self.send_header("Content-Length", headers.get("Content-Length", str(len(body))))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _serve
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def throttled(s3, monkeypatch):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Throttle)
-    Throttle.target = s3.endpoint.removeprefix("http://")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.01)
-    storage._filesystem_of.cache_clear()
-    import fsspec
-
-    fsspec.filesystem("s3").clear_instance_cache()
-    yield
-    server.shutdown()
-    storage._filesystem_of.cache_clear()
-    fsspec.filesystem("s3").clear_instance_cache()
-
-
-def test_throttling_is_waited_out(s3, throttled):
+def test_throttling_is_waited_out(s3, faulty):
     uri = f"{s3.bucket('busy')}/file"
-    Throttle.refusals = 3
+    faulty.requests, faulty.fault = 0, bursts("slow down", of=3, every=1_000)
     storage.publish(uri, b"through")
-    assert Throttle.refusals == 0
-    Throttle.refusals = 3
+    faulty.requests = 0
     assert storage.read(uri) == b"through"
-    assert Throttle.refusals == 0
+    assert faulty.happened == {"slow down": 6}
