@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from raybench import disk, remote
+from raybench.atomic_files import remove_leftovers, replacing
 from raybench.errors import StorageError
 
 R = TypeVar("R")
@@ -39,12 +39,13 @@ def copy_of(uri: str) -> Path:
         os.utime(copy)  # the least recently used go first
         return copy
     copy.parent.mkdir(mode=0o700, exist_ok=True)
-    if copy.parent.stat().st_uid != os.getuid():
+    if copy.parent.lstat().st_uid != os.getuid():
         raise StorageError(f"{copy.parent}: belongs to another user; remove it")
+    copy.parent.chmod(0o700)
     try:
         _fetch(uri, told, copy)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in disk.FULL:
             raise
         raise StorageError(
             f"{uri}: no room for its node-local copy on {socket.gethostname()}; free some space in {copy.parent}"
@@ -64,10 +65,13 @@ def _fetch(uri: str, told: remote.Facts, copy: Path) -> None:
     if size_bytes <= remote.PIECE_BYTES:
         data = remote.read(uri, told)
         _make_room(len(data))
-        disk.write(copy, [data])
-    else:
-        _make_room(size_bytes)
-        disk.write(copy, (remote.read_range(uri, *piece) for piece in remote.pieces(size_bytes)))
+        with replacing(copy) as file:
+            file.write(data)
+        return
+    _make_room(size_bytes)
+    with replacing(copy) as file:
+        for piece in remote.pieces(size_bytes):
+            file.write(remote.read_range(uri, *piece))
 
 
 def _folder() -> Path:
@@ -82,10 +86,10 @@ def _path(uri: str, told: remote.Facts) -> Path:
 
 def _make_room(size_bytes: int) -> None:
     """Evict until the new file fits; other processes do the same, so a file may be gone at any line."""
-    disk.remove_abandoned(_folder())
+    remove_leftovers(_folder())
     files = []
     for entry in os.scandir(_folder()):
-        if not entry.name.endswith(disk.TEMPORARY):
+        if not entry.name.endswith(".tmp"):
             with suppress(FileNotFoundError):
                 files.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
     total = sum(size for _, size, _ in files) + size_bytes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from raybench import disk, node_cache, remote
+from raybench import atomic_files, disk, node_cache, remote
+from raybench.atomic_files import make_folder, replacing
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import ConfigError, StorageError
 from raybench.parallel import in_parallel
 from raybench.retries import PASSING_ERRNOS, with_retries
 
+LOGIN = re.compile(r"[^/\s:@]+:[^/\s@]+@[^/\s]")
 NOWHERE = (errno.ENOENT, errno.ELOOP)  # gone since it was listed, or a link to nothing
 
 
@@ -53,6 +56,8 @@ def checked(uri: str) -> str:
     """The URI itself, made absolute if it is a path; refuses one that carries credentials or an unknown scheme."""
     path = local_path(uri)
     if path is not None:
+        if LOGIN.match(uri):
+            raise ConfigError("a path that begins like user:password@host; credentials come from the environment")
         return str(path.expanduser().absolute())
     parts = urlsplit(uri)
     # A secret may hold a slash, which ends the host before the @; only web addresses have ports. A query may sign.
@@ -152,9 +157,9 @@ def publish(uri: str, data: bytes | memoryview) -> None:
         return
 
     def write() -> None:
-        with _said(uri, path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            disk.write(path, [data])
+        # No fsync: what a power cut tears, the shard file's checksums find.
+        with _said(uri, path), replacing(path) as file:
+            file.write(data)
 
     with_retries(uri, write)
 
@@ -173,18 +178,18 @@ def move_aside(uri: str, folder: str) -> str:
     path, aside = local_path(uri), local_path(folder)
     assert path is not None and aside is not None, f"{uri}: object stores have no folders"
     with _said(uri, path):
-        aside.mkdir(parents=True, exist_ok=True)
+        make_folder(aside)
         name = f"{path.parent.name}-{path.name}"
         taken = {entry.name for entry in aside.iterdir()}
         free = next(one for number in range(len(taken) + 1) if (one := f"{name}-{number}") not in taken)
         return str(path.rename(aside / free))
 
 
-def remove_abandoned(uri: str) -> None:
-    """Remove what killed writers left half-written in a folder on disk; object stores keep nothing of that kind."""
+def remove_leftovers(uri: str, beside: str = "") -> None:
+    """Remove what killed writers left below a folder, but not in the folder `beside`; only disks have leftovers."""
     path = local_path(uri)
     if path is not None:
-        disk.remove_abandoned(path)
+        atomic_files.remove_leftovers(path, local_path(beside))
 
 
 @contextmanager
@@ -225,7 +230,7 @@ def _walk(folder: str | Path, prefix: str, above: frozenset[str] = frozenset()) 
                 if error.errno in NOWHERE:
                     continue
                 raise
-            if stat.S_ISREG(info.st_mode) and not entry.name.endswith(disk.TEMPORARY):
+            if stat.S_ISREG(info.st_mode) and not entry.name.endswith(".tmp"):
                 yield Entry(prefix + entry.name, info.st_size, str(info.st_mtime_ns))
     for entry in below:
         if os.path.realpath(entry.path) not in above:  # a link to a folder above would never end

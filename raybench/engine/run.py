@@ -99,7 +99,7 @@ class Run:
         mapped = Mapped(self.store, stage.name, digest, shards)
         self._known[digest] = (stage, mapped)
         numbers: Sequence[int] = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
-        storage.remove_abandoned(mapped.folder)
+        storage.remove_leftovers(mapped.folder)
         there = {entry.name for entry in storage.list_files(mapped.folder)}
         missing = [number for number in numbers if shards[number].file_name not in there] if there else numbers
         found = len(numbers) - len(missing)
@@ -130,8 +130,6 @@ class Run:
         """
         names = [pattern.format(name=name_of(item), item=item) for item in items]
         self.files += names
-        for folder in {storage.join(self.out, name).rpartition("/")[0] for name in names}:
-            storage.remove_abandoned(folder)
         stage = Write(function, items, inputs, version=0)
         shards = Shards(stage.name, len(names), 1)
         self._perform(stage, shards, Files(self.out, tuple(names)), found=0, digest=stage.digest)
