@@ -107,7 +107,7 @@ def _listed_pages(uri: str, root: str) -> Iterator[tuple[str, Facts]]:
         for info in page.get("Contents", ()):
             name = info["Key"].removeprefix(prefix)
             if name and not name.endswith("/"):  # which some tools put to mark a folder
-                yield name, Facts(info["Size"], info["ETag"])
+                yield name, Facts(info["Size"], str(info.get("ETag") or info.get("LastModified") or ""))
         if not page.get("IsTruncated"):
             return
         request["ContinuationToken"] = page["NextContinuationToken"]

@@ -291,7 +291,7 @@ def test_a_server_that_is_away_for_twenty_seconds_is_waited_for(faulty, inputs, 
     assert published.wait(60)
     back = faulty.away(20.0)
     _, text = process.communicate(timeout=200)
-    assert not back.is_alive(), "it ended while the server was away"
+    assert not back.is_alive(), f"it ended while the server was away: {text}"
     assert process.returncode == 0, text
     faulty.fault = none
     assert storage.read(f"{inputs}/out/hbench_classification.csv") == undisturbed["hbench-classification"]

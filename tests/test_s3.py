@@ -76,6 +76,36 @@ def test_a_broken_node_local_copy_is_fetched_again(s3):
     assert mapped.read(0)["values"].tolist() == [0, 1, 2, 3, 4]
 
 
+def damaged(data: bytes, other: bytes) -> dict[str, bytes | None]:
+    return {"deleted": None, "empty": b"", "cut": data[:-10], "zeroed": bytes(len(data)), "another's": other}
+
+
+@pytest.mark.parametrize("how", damaged(b"", b""))
+def test_a_damaged_shard_on_object_storage_is_mapped_again_and_said(s3, tmp_path, how):
+    from number_stages import Squares
+
+    from raybench.engine.inline import InlineExecutor
+    from raybench.engine.progress import Observer
+    from raybench.engine.run import Run
+    from raybench.metrics.partials import Rows
+
+    said = []
+    observer = Observer()
+    observer.said = said.append
+    store = s3.bucket("damaged-" + how.replace("'", ""))
+    run = Run(str(tmp_path), store, InlineExecutor(observer), observer)
+    mapped = run.map(Squares(), 10, 3)
+    whole, spoilt = storage.read(mapped.uri(1)), damaged(storage.read(mapped.uri(1)), storage.read(mapped.uri(2)))[how]
+    if spoilt is None:
+        storage.delete(mapped.uri(1))
+    else:
+        storage.publish(mapped.uri(1), spoilt)
+    folded = run.fold(mapped, Rows)
+    assert run.read(folded, 0)["values"].tolist() == [float(number**2) for number in range(10)]
+    assert [line.split(" again: ")[0] for line in said] == ["mapping squares shard 1"]
+    assert storage.read(mapped.uri(1)) == whole
+
+
 def test_a_missing_bucket_is_said_in_one_line(raybench, golden, s3, tmp_path):
     given = ("--benchmarks", golden / "benchmarks", "--out", tmp_path / "out", "--ray", "off")
     said = raybench("run", "hbench-classification", *given, "--features", "s3://no-such-bucket/x")
