@@ -329,6 +329,19 @@ def test_what_may_pass_is_tried_again(error):
     assert action.calls == 3
 
 
+def test_time_counts_and_not_the_number_of_tries(monkeypatch):
+    monkeypatch.setattr(retries, "LONGEST_PAUSE_SECONDS", 0.002)
+    action = Action(*[TimeoutError("slow")] * 50)
+    assert retries.with_retries("s3://b/x", action) == "done"
+
+
+def test_an_error_of_ours_is_final_whatever_it_says():
+    action = Action(StorageError("/data/Timeout/x: no room"))
+    with pytest.raises(StorageError, match="no room"):
+        retries.with_retries("/data/Timeout/x", action)
+    assert action.calls == 1
+
+
 def test_what_does_not_pass_is_an_error_in_the_end(monkeypatch):
     monkeypatch.setattr(retries, "TRY_SECONDS", 1.0)
     monkeypatch.setattr(retries, "LONGEST_PAUSE_SECONDS", 0.1)
