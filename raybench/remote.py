@@ -7,6 +7,7 @@ apart from it, a range with what was asked for. Every request is tried again by 
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 from collections.abc import Iterator
 from functools import cache, partial
@@ -21,7 +22,7 @@ CONNECT_SECONDS, READ_SECONDS = 5, 15  # until a connection is there; between tw
 PIECE_BYTES = 2**26  # of a large file, fetched at once
 PARTS_FROM_BYTES = 100 * 2**20  # from here on s3fs uploads in parts
 TRIES_OF_A_PART = 5
-DIGESTED_BYTES = 2**23  # Larger ones are shard files, which have checksums of their own: MD5 takes 1 ms per MB.
+DIGESTED_BYTES = 2**20  # MD5 takes 1 ms per MB, and what is larger are mostly shard files, with checksums of their own
 STAMPS = ("ETag", "etag", "md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified", "created")
 
 
@@ -117,7 +118,7 @@ def exists(uri: str) -> bool:
     """Whether there is a file or folder."""
     _filesystem(uri).invalidate_cache()
     try:
-        facts(uri)
+        with_retries(uri, lambda: _filesystem(uri).info(uri))
     except FileNotFoundError:
         return False
     return True
@@ -175,7 +176,10 @@ def _filesystem(uri: str, tries: int = 1) -> Any:
 
 
 def _facts(uri: str) -> Facts:
-    return _told(_filesystem(uri).info(uri))
+    info = _filesystem(uri).info(uri)
+    if info.get("type") == "directory":  # names that begin with this one and a slash
+        raise FileNotFoundError(errno.ENOENT, "No such file, only a folder", uri)
+    return _told(info)
 
 
 def _told(info: dict[str, Any]) -> Facts:

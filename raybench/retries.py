@@ -80,6 +80,8 @@ def _final_reason(error: Exception) -> str | None:
         return f"permission denied ({text}); check the credentials in the environment and the permissions"
     if "NoSuchBucket" in text or "bucket does not exist" in text.lower():
         return f"the bucket does not exist ({text}); make it or mend the name"
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"the server's certificate is not trusted ({text}); set AWS_CA_BUNDLE, or mend the address"
     return None
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from conftest import only_line
 from damages import FOLDERS, LISTED, UNLISTED
 
 TABLE = "hbench_classification.csv"
@@ -120,6 +121,33 @@ def test_a_file_in_the_place_of_a_stage_is_one_clear_line(raybench, golden, half
     assert said.code == 2
     assert len(said.errors) == 1 and "(a file has the name of a folder above it); move that away" in said.errors[0]
     assert halfway.pairs.read_text() == "not a folder"
+
+
+@pytest.mark.parametrize("name", [TABLE, "results/classification/block4/mini_easy_pos.results", "report.html"])
+def test_a_folder_in_the_place_of_an_output_is_one_clear_line_and_stays(raybench, golden, halfway, name):
+    (halfway.out / name).unlink()
+    (halfway.out / name).mkdir()
+    (halfway.out / name / "precious").write_text("kept")
+    only_line(raybench(*arguments(golden, halfway.out), *INLINE), halfway.out / name)
+    assert (halfway.out / name / "precious").read_text() == "kept"
+
+
+def test_a_receipt_that_is_a_folder_is_replaced(raybench, golden, finished, halfway):
+    receipt = halfway.out / "receipts/00-read-vectors.jsonl"
+    receipt.unlink()
+    receipt.mkdir()
+    said = raybench(*arguments(golden, halfway.out), *INLINE)
+    assert said.code == 0, said.err
+    assert (halfway.out / TABLE).read_bytes() == (finished / TABLE).read_bytes()
+
+
+def test_a_file_in_the_place_of_the_receipts_is_one_clear_line(raybench, golden, halfway):
+    shutil.rmtree(halfway.out / "receipts")
+    (halfway.out / "receipts").write_text("kept")
+    only_line(
+        raybench(*arguments(golden, halfway.out), *INLINE), "receipts/", "a file has the name of a folder above it"
+    )
+    assert (halfway.out / "receipts").read_text() == "kept"
 
 
 def test_what_killed_writers_left_is_removed(raybench, golden, halfway):

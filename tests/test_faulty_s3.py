@@ -234,6 +234,14 @@ def test_a_run_through_faults_gives_the_same_table(
     assert storage.read(f"{out}/{TABLES[benchmark]}") == undisturbed[benchmark]
 
 
+def test_a_store_that_is_away_before_a_run_is_one_clear_line(raybench, faulty, inputs, short_pauses, monkeypatch):
+    monkeypatch.setattr(retries, "TRY_SECONDS", 1.0)
+    faulty.stop()
+    said = raybench("run", "disc2021", *arguments("disc2021", inputs, f"{inputs}/out"), *INLINE)
+    only_line(said, inputs, "no good answer for", "then run the same command again")
+    faulty.start()
+
+
 def driver(benchmark, inputs, *more):
     """A run in a process of its own, which reaches S3 as this one does."""
     given = map(str, [*arguments(benchmark, inputs, f"{inputs}/out"), "--progress", "json", *more])

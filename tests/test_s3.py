@@ -51,6 +51,15 @@ def test_publish_list_read_and_delete_on_object_storage(s3):
     assert storage.list_files(folder) == []
 
 
+def test_a_folder_is_there_but_can_not_be_read_as_a_file(s3):
+    folder = f"{s3.bucket('folders')}/a"
+    storage.publish(f"{folder}/b", b"1")
+    assert storage.exists(folder)
+    for action in (storage.read, storage.read_mapped, storage.fetch, lambda uri: storage.read_start(uri, 10)):
+        with pytest.raises(FileNotFoundError):
+            action(folder)
+
+
 def test_the_node_local_cache_is_read_once_and_never_stale(s3):
     uri = f"{s3.bucket('cached')}/file"
     storage.publish(uri, b"old")

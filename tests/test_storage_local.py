@@ -358,6 +358,7 @@ def test_what_does_not_pass_is_an_error_in_the_end(monkeypatch):
         (refused("ExpiredToken", 400, PermissionError), "credentials are refused"),
         (OSError("InvalidAccessKeyId"), "credentials are refused"),
         (OSError("NoSuchBucket"), "bucket does not exist"),
+        (ConnectionError("SSL validation failed: CERTIFICATE_VERIFY_FAILED"), "certificate is not trusted"),
         (FileNotFoundError("The specified bucket does not exist"), "bucket does not exist"),
     ],
 )
