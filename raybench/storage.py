@@ -94,9 +94,7 @@ def read_start(uri: str, count: int) -> bytes:
 def read_mapped(uri: str) -> memoryview:
     """The whole content as a mapped file: of the file itself on disk, of its node-local copy elsewhere."""
     path = local_path(uri)
-    if path is None:
-        return node_cache.opened(uri, disk.mapped)
-    return with_retries(uri, lambda: disk.mapped(path))
+    return node_cache.opened(uri, disk.mapped) if path is None else disk.mapped(path)
 
 
 def fetch(uri: str) -> Path:

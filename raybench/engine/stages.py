@@ -121,7 +121,7 @@ class Mapped:
         """Whoever meets a folder in the place of a shard says so: Run knows what to do."""
         try:
             yield
-        except StorageError as error:
+        except (StorageError, IsADirectoryError) as error:
             if storage.is_folder(self.uri(index)):
                 raise CorruptShard(self.digest, index, "a folder is in its place") from error
             raise
