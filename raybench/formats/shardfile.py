@@ -64,8 +64,8 @@ def decode(data: bytes | memoryview, label: str = "") -> Arrays:
     if len(header) != length or xxh3_64_intdigest(header) != int.from_bytes(view[16:24], "little"):
         raise BrokenShardFile("its header is damaged")
     described = json.loads(bytes(header))
-    if described["label"] != label:
-        raise BrokenShardFile(f"it is {described['label'] or 'no shard of a stage'}, not {label}")
+    if described.get("label") != label:
+        raise BrokenShardFile(f"it is {described.get('label') or 'no shard of a stage'}, not {label}")
     body = view[PREFIX + length :]
     if len(body) != described["size"]:
         raise BrokenShardFile(f"its body has {len(body):,} bytes, its header says {described['size']:,}")
