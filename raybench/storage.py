@@ -7,31 +7,26 @@ stores. What fails is tried again or said at once, as `retries` decides. Credent
 from __future__ import annotations
 
 import errno
-import hashlib
-import mmap
 import os
+import re
 import shutil
-import tempfile
-import uuid
+import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache, partial
+from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from raybench import atomic_files, disk, node_cache, remote
+from raybench.atomic_files import make_folder, replacing
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import ConfigError, StorageError
 from raybench.parallel import in_parallel
-from raybench.retries import ATTEMPTS, with_retries
+from raybench.retries import PASSING_ERRNOS, with_retries
 
-T = TypeVar("T")
-R = TypeVar("R")
-
-PIECE_BYTES = 2**26  # of a large file, fetched at once
-CACHE_BYTES = 32 * 2**30  # of the node-local cache; the least recently used go first
-STAMPS = ("ETag", "etag", "md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified", "created")
+LOGIN = re.compile(r"[^/\s:@]+:[^/\s@]+@[^/\s]")
+NOWHERE = (errno.ENOENT, errno.ELOOP)  # gone since it was listed, or a link to nothing
 
 
 class Entry(NamedTuple):
@@ -61,6 +56,8 @@ def checked(uri: str) -> str:
     """The URI itself, made absolute if it is a path; refuses one that carries credentials or an unknown scheme."""
     path = local_path(uri)
     if path is not None:
+        if LOGIN.match(uri):
+            raise ConfigError("a path that begins like user:password@host; credentials come from the environment")
         return str(path.expanduser().absolute())
     parts = urlsplit(uri)
     # A secret may hold a slash, which ends the host before the @; only web addresses have ports. A query may sign.
@@ -70,9 +67,7 @@ def checked(uri: str) -> str:
             f"{parts.scheme}://…: a URI must not carry credentials, a query or another URI; "
             "credentials come from the environment"
         )
-    import fsspec  # takes as long as numpy, and most runs have paths only
-
-    if parts.scheme not in fsspec.available_protocols():
+    if not remote.is_known(parts.scheme):
         raise ConfigError(f"{uri}: unknown scheme {parts.scheme!r}; use a path, file://, s3:// or another fsspec URL")
     return uri.rstrip("/")
 
@@ -80,56 +75,38 @@ def checked(uri: str) -> str:
 def read(uri: str) -> bytes:
     """The whole content."""
     path = local_path(uri)
-    if path is not None:
-        return with_retries(uri, path.read_bytes)
-    return with_retries(uri, lambda: bytes(_filesystem(uri).cat_file(uri)))
+    return remote.read(uri) if path is None else with_retries(uri, path.read_bytes)
 
 
 def read_start(uri: str, count: int) -> bytes:
     """The first `count` bytes (fewer if the file is shorter): enough for headers."""
     path = local_path(uri)
-    if path is not None:
+    if path is None:
+        return remote.read_start(uri, count)
 
-        def head() -> bytes:
-            with path.open("rb") as file:
-                return file.read(count)
+    def head() -> bytes:
+        with path.open("rb") as file:
+            return file.read(count)
 
-        return with_retries(uri, head)
-    return with_retries(uri, lambda: bytes(_filesystem(uri).cat_file(uri, start=0, end=count)))
+    return with_retries(uri, head)
 
 
 def read_mapped(uri: str) -> memoryview:
     """The whole content as a mapped file: of the file itself on disk, of its node-local copy elsewhere."""
     path = local_path(uri)
-    if path is not None:
-        return _mapped(path)
-    for _ in range(ATTEMPTS):
-        copy = _cached_copy(uri)
-        with suppress(FileNotFoundError):  # another process evicted the copy before it was opened: fetch it again
-            return _mapped(copy)
-    raise StorageError(f"{uri}: its node-local copy vanished {ATTEMPTS} times; is {_cache_folder()} full?")
-
-
-def _mapped(path: Path) -> memoryview:
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return memoryview(b"")
-        # Its checksums are read through at once, so fault its pages in at once, too.
-        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-        return memoryview(mmap.mmap(file.fileno(), 0, flags, mmap.PROT_READ))
+    return node_cache.opened(uri, disk.mapped) if path is None else disk.mapped(path)
 
 
 def fetch(uri: str) -> Path:
     """A path on this node with the content, for libraries that open files themselves."""
     path = local_path(uri)
-    return path if path is not None else _cached_copy(uri)
+    return node_cache.copy_of(uri) if path is None else path
 
 
 def forget_copy(uri: str) -> None:
     """Drop the node-local copy, if there is one."""
     if local_path(uri) is None:
-        with suppress(FileNotFoundError):
-            _copy_path(uri)[0].unlink()
+        node_cache.forget(uri)
 
 
 def list_files(uri: str) -> list[Entry]:
@@ -137,26 +114,8 @@ def list_files(uri: str) -> list[Entry]:
     path = local_path(uri)
     if path is not None:
         return sorted(_walk(path, ""), key=attrgetter("name"))
-    filesystem = _filesystem(uri)
-
-    def find() -> dict[str, Any]:
-        filesystem.invalidate_cache()
-        found: dict[str, Any] = filesystem.find(uri, detail=True)
-        return found
-
-    try:
-        found = with_retries(uri, find)
-    except FileNotFoundError:
-        return []
-    root = filesystem._strip_protocol(uri).rstrip("/") + "/"
-    return sorted(
-        (
-            Entry(name.removeprefix(root), int(info.get("size") or 0), _stamp(info))
-            for name, info in found.items()
-            if name.startswith(root)
-        ),
-        key=attrgetter("name"),
-    )
+    found = (Entry(name, told.size_bytes or 0, told.stamp) for name, told in remote.listed(uri))
+    return sorted(found, key=attrgetter("name"))
 
 
 def identity(root: str, entries: Iterable[Entry], by_content: bool) -> str:
@@ -179,50 +138,67 @@ def identity(root: str, entries: Iterable[Entry], by_content: bool) -> str:
 def exists(uri: str) -> bool:
     """Whether there is a file or folder."""
     path = local_path(uri)
-    if path is not None:
-        return path.exists()
-    filesystem = _filesystem(uri)
-    filesystem.invalidate_cache()
-    return with_retries(uri, lambda: bool(filesystem.exists(uri)))
+    return remote.exists(uri) if path is None else path.exists()
+
+
+def is_folder(uri: str) -> bool:
+    """Whether a folder has this name on disk, where it keeps a file from having it; object stores have no folders."""
+    path = local_path(uri)
+    return path is not None and path.is_dir()
 
 
 def publish(uri: str, data: bytes | memoryview) -> None:
     """Write the whole content at once: a reader sees the old file, none, or all of the new one."""
     path = local_path(uri)
     if path is None:
-        with_retries(uri, lambda: _filesystem(uri).pipe_file(uri, bytes(data)))
+        remote.put(uri, bytes(data))
         return
-    # No fsync: what a power cut tears, the shard file's checksums find.
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _replacing(path) as temporary:
-            temporary.write_bytes(data)
-    except OSError as error:
-        raise StorageError(f"{uri}: can't be written ({error.strerror}); check permission and free space") from error
 
+    def write() -> None:
+        # No fsync: what a power cut tears, the shard file's checksums find.
+        with _said(uri, path), replacing(path) as file:
+            file.write(data)
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside a path, which takes its place once the block has written all of it."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with_retries(uri, write)
 
 
 def delete(uri: str) -> None:
     """Remove one file; one that is not there is fine."""
     path = local_path(uri)
+    if path is None:
+        remote.delete(uri)
+    else:
+        with_retries(uri, lambda: path.unlink(missing_ok=True))
+
+
+def move_aside(uri: str, folder: str) -> str:
+    """Move a folder on disk, which may hold anything, into another under a name that is free; returns where it is."""
+    path, aside = local_path(uri), local_path(folder)
+    assert path is not None and aside is not None, f"{uri}: object stores have no folders"
+    with _said(uri, path):
+        make_folder(aside)
+        name = f"{path.parent.name}-{path.name}"
+        taken = {entry.name for entry in aside.iterdir()}
+        free = next(one for number in range(len(taken) + 1) if (one := f"{name}-{number}") not in taken)
+        return str(path.rename(aside / free))
+
+
+def remove_leftovers(uri: str, beside: str = "") -> None:
+    """Remove what killed writers left below a folder, but not in the folder `beside`; only disks have leftovers."""
+    path = local_path(uri)
     if path is not None:
-        path.unlink(missing_ok=True)
-        return
+        atomic_files.remove_leftovers(path, local_path(beside))
+
+
+@contextmanager
+def _said(uri: str, path: Path) -> Iterator[None]:
+    """Say what keeps the block from writing to a path, if it is the user's to mend."""
     try:
-        with_retries(uri, lambda: _filesystem(uri).rm_file(uri))
-    except FileNotFoundError:
-        return
+        yield
+    except OSError as error:
+        if error.errno in PASSING_ERRNOS:
+            raise
+        raise StorageError(f"{uri}: {disk.why_not_written(path, error)}") from error
 
 
 def delete_folder(uri: str) -> None:
@@ -234,21 +210,6 @@ def delete_folder(uri: str) -> None:
     in_parallel(delete, [join(uri, entry.name) for entry in list_files(uri)])
 
 
-@cache
-def _filesystem_of(protocol: str) -> Any:
-    import fsspec
-
-    if protocol in ("s3", "s3a"):
-        # Servers other than Amazon's answer a range with the checksum of the whole; shard files have their own.
-        checksums = {"request_checksum_calculation": "when_required", "response_checksum_validation": "when_required"}
-        return fsspec.filesystem(protocol, use_listings_cache=False, config_kwargs=checksums)
-    return fsspec.filesystem(protocol, use_listings_cache=False)
-
-
-def _filesystem(uri: str) -> Any:
-    return _filesystem_of(urlsplit(uri).scheme)
-
-
 def _walk(folder: str | Path, prefix: str, above: frozenset[str] = frozenset()) -> Iterator[Entry]:
     try:
         entries = os.scandir(folder)
@@ -256,79 +217,19 @@ def _walk(folder: str | Path, prefix: str, above: frozenset[str] = frozenset()) 
         return
     above |= {os.path.realpath(folder)}
     below = []  # walked last: one folder is open at a time, and a million entries are never held
-    gone = suppress(FileNotFoundError)  # since it was listed; or a link to nowhere
     with entries:
         for entry in entries:
-            if entry.is_dir():
-                below.append(entry)
-            elif not entry.name.endswith(".tmp"):
-                with gone:
-                    info = entry.stat()
-                    yield Entry(prefix + entry.name, info.st_size, str(info.st_mtime_ns))
+            try:
+                if entry.is_dir():
+                    below.append(entry)
+                    continue
+                info = entry.stat()
+            except OSError as error:
+                if error.errno in NOWHERE:
+                    continue
+                raise
+            if stat.S_ISREG(info.st_mode) and not entry.name.endswith(".tmp"):
+                yield Entry(prefix + entry.name, info.st_size, str(info.st_mtime_ns))
     for entry in below:
         if os.path.realpath(entry.path) not in above:  # a link to a folder above would never end
             yield from _walk(entry.path, f"{prefix}{entry.name}/", above)
-
-
-def _stamp(info: dict[str, Any]) -> str:
-    """The first of these that a filesystem tells; nothing if it tells none."""
-    return next((str(info[key]) for key in STAMPS if info.get(key) is not None), "")
-
-
-def _cache_folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"raybench-cache-{os.getuid()}"
-
-
-def _cached_copy(uri: str) -> Path:
-    """The node-local copy of a remote file, fetched if this version of it is not there yet."""
-    copy, size_bytes = _copy_path(uri)
-    with suppress(FileNotFoundError):
-        os.utime(copy)  # the least recently used go first
-        return copy
-    copy.parent.mkdir(mode=0o700, exist_ok=True)
-    if copy.parent.stat().st_uid != os.getuid():
-        raise StorageError(f"{copy.parent}: belongs to another user; remove it")
-    if size_bytes <= PIECE_BYTES:
-        data = read(uri)
-        _make_room(len(data))
-        publish(str(copy), data)
-    else:
-        _make_room(size_bytes)
-        _copy_in_pieces(uri, size_bytes, copy)
-    return copy
-
-
-def _copy_in_pieces(uri: str, size_bytes: int, copy: Path) -> None:
-    """Fetch a file that may be larger than memory."""
-    ranges = [(start, min(start + PIECE_BYTES, size_bytes)) for start in range(0, size_bytes, PIECE_BYTES)]
-    try:
-        with _replacing(copy) as temporary, temporary.open("wb") as file:
-            for start, end in ranges:
-                file.write(with_retries(uri, partial(_filesystem(uri).cat_file, uri, start=start, end=end)))
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        raise StorageError(f"{uri}: no room for its node-local copy; free some space in {copy.parent}") from error
-
-
-def _copy_path(uri: str) -> tuple[Path, int]:
-    """Where this version of a remote file is kept (without a stamp to tell versions apart each time anew); its size."""
-    info = with_retries(uri, lambda: _filesystem(uri).info(uri))
-    version = f"{uri} {info.get('size')} {_stamp(info) or uuid.uuid4().hex}"
-    path = _cache_folder() / hashlib.blake2b(version.encode(), digest_size=16).hexdigest()
-    return path, int(info.get("size") or 0)
-
-
-def _make_room(size_bytes: int) -> None:
-    """Evict until the new file fits; other processes do the same, so a file may be gone at any line."""
-    files = []
-    for entry in os.scandir(_cache_folder()):
-        if not entry.name.endswith(".tmp"):
-            with suppress(FileNotFoundError):
-                files.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
-    total = sum(size for _, size, _ in files) + size_bytes
-    for _, size, path in sorted(files):
-        if total <= CACHE_BYTES:
-            return
-        Path(path).unlink(missing_ok=True)
-        total -= size

@@ -81,9 +81,10 @@ def raybench(capsys):
 
 @dataclass(frozen=True)
 class S3Server:
-    """An S3 server on loopback."""
+    """An S3 server on loopback, whose buckets are folders in `folder`."""
 
     endpoint: str
+    folder: Path
 
     def bucket(self, name: str) -> str:
         """A new bucket."""
@@ -139,9 +140,20 @@ def s3(tmp_path_factory):
         AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
         AWS_DEFAULT_REGION="us-east-1",
     )
-    yield S3Server(f"http://127.0.0.1:{port}")
+    yield S3Server(f"http://127.0.0.1:{port}", folder)
     server.terminate()
     server.wait(10)
+
+
+@pytest.fixture
+def faulty(s3):
+    """A proxy before that server, on a good day until a fault is set; this process goes through it."""
+    from faulty_s3 import FaultyS3, connected_to
+
+    proxy = FaultyS3(s3.endpoint)
+    with connected_to(proxy.endpoint):
+        yield proxy
+    proxy.stop()
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,9 @@ ORDER = [
     {"__init__", "errors", "digests", "table"},
     {"formats"},
     {"metrics"},
-    {"retries", "parallel"},
+    {"retries", "parallel", "atomic_files"},
+    {"disk", "remote"},
+    {"node_cache"},
     {"storage"},
     {"sources"},
     {"descriptors"},
@@ -31,7 +33,7 @@ PURE_LAYERS = 4
 # Where a library may be imported; a library that is not named here may be imported anywhere its layer allows.
 HOMES = {
     "ray": {*(f"engine/ray_{part}.py" for part in ("core", "flow", "loads", "pool")), "engine/telemetry.py"},
-    "fsspec": {"storage.py"},
+    "fsspec": {"remote.py"},
     "faiss": {"search/by_faiss.py", "search/codecs.py"},
     "torch": {
         f"descriptors/{name}.py"

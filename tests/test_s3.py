@@ -1,15 +1,13 @@
 """Object storage, against a real S3 server on loopback: same tables, clear errors, tries again what may pass."""
 
-import http.client
-import http.server
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
+from faulty_s3 import bursts
 
-from raybench import retries, storage
+from raybench import storage
 from raybench.errors import StorageError
 
 TABLE = "hbench_classification.csv"
@@ -53,6 +51,15 @@ def test_publish_list_read_and_delete_on_object_storage(s3):
     assert storage.list_files(folder) == []
 
 
+def test_a_folder_is_there_but_can_not_be_read_as_a_file(s3):
+    folder = f"{s3.bucket('folders')}/a"
+    storage.publish(f"{folder}/b", b"1")
+    assert storage.exists(folder)
+    for action in (storage.read, storage.read_mapped, storage.fetch, lambda uri: storage.read_start(uri, 10)):
+        with pytest.raises(FileNotFoundError):
+            action(folder)
+
+
 def test_the_node_local_cache_is_read_once_and_never_stale(s3):
     uri = f"{s3.bucket('cached')}/file"
     storage.publish(uri, b"old")
@@ -76,6 +83,36 @@ def test_a_broken_node_local_copy_is_fetched_again(s3):
     data[70] ^= 1
     copy.write_bytes(bytes(data))
     assert mapped.read(0)["values"].tolist() == [0, 1, 2, 3, 4]
+
+
+def damaged(data: bytes, other: bytes) -> dict[str, bytes | None]:
+    return {"deleted": None, "empty": b"", "cut": data[:-10], "zeroed": bytes(len(data)), "another's": other}
+
+
+@pytest.mark.parametrize("how", damaged(b"", b""))
+def test_a_damaged_shard_on_object_storage_is_mapped_again_and_said(s3, tmp_path, how):
+    from number_stages import Squares
+
+    from raybench.engine.inline import InlineExecutor
+    from raybench.engine.progress import Observer
+    from raybench.engine.run import Run
+    from raybench.metrics.partials import Rows
+
+    said = []
+    observer = Observer()
+    observer.said = said.append
+    store = s3.bucket("damaged-" + how.replace("'", ""))
+    run = Run(str(tmp_path), store, InlineExecutor(observer), observer)
+    mapped = run.map(Squares(), 10, 3)
+    whole, spoilt = storage.read(mapped.uri(1)), damaged(storage.read(mapped.uri(1)), storage.read(mapped.uri(2)))[how]
+    if spoilt is None:
+        storage.delete(mapped.uri(1))
+    else:
+        storage.publish(mapped.uri(1), spoilt)
+    folded = run.fold(mapped, Rows)
+    assert run.read(folded, 0)["values"].tolist() == [float(number**2) for number in range(10)]
+    assert [line.split(" again: ")[0] for line in said] == ["mapping squares shard 1"]
+    assert storage.read(mapped.uri(1)) == whole
 
 
 def test_a_missing_bucket_is_said_in_one_line(raybench, golden, s3, tmp_path):
@@ -109,63 +146,10 @@ def test_wrong_credentials_are_said_in_one_line_without_repeating_them(golden, s
     assert "wrongsecret" not in said.stderr + said.stdout
 
 
-class Throttle(http.server.BaseHTTPRequestHandler):
-    """A proxy before the S3 server that answers SlowDown to the first requests, then passes them on."""
-
-    protocol_version = "HTTP/1.1"  # answers `Expect: 100-continue`, without which a client holds its body back
-    target = ""
-    refusals = 0
-
-    def _serve(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if Throttle.refusals > 0:
-            Throttle.refusals -= 1
-            answer = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>"
-            self._answer(503, {"Content-Type": "application/xml"}, answer)
-            return
-        onward = http.client.HTTPConnection(Throttle.target)
-        onward.request(self.command, self.path, body, dict(self.headers))
-        answer = onward.getresponse()
-        self._answer(answer.status, dict(answer.getheaders()), answer.read())
-
-    def _answer(self, status, headers, body):
-        self.send_response(status)
-        for name, value in headers.items():
-            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                self.send_header(name, value)
-        self.send_header("Content-Length", headers.get("Content-Length", str(len(body))))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _serve
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def throttled(s3, monkeypatch):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Throttle)
-    Throttle.target = s3.endpoint.removeprefix("http://")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.01)
-    storage._filesystem_of.cache_clear()
-    import fsspec
-
-    fsspec.filesystem("s3").clear_instance_cache()
-    yield
-    server.shutdown()
-    storage._filesystem_of.cache_clear()
-    fsspec.filesystem("s3").clear_instance_cache()
-
-
-def test_throttling_is_waited_out(s3, throttled):
+def test_throttling_is_waited_out(s3, faulty):
     uri = f"{s3.bucket('busy')}/file"
-    Throttle.refusals = 3
+    faulty.requests, faulty.fault = 0, bursts("slow down", of=3, every=1_000)
     storage.publish(uri, b"through")
-    assert Throttle.refusals == 0
-    Throttle.refusals = 3
+    faulty.requests = 0
     assert storage.read(uri) == b"through"
-    assert Throttle.refusals == 0
+    assert faulty.happened == {"slow down": 6}

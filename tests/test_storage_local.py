@@ -1,5 +1,6 @@
 """Storage on this machine: disk and memory. Object stores have their own tests with a real server."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from raybench import retries, storage
-from raybench.errors import ConfigError, StorageError
+from raybench import node_cache, remote, retries, storage
+from raybench.errors import ConfigError, StorageError, StorageUnavailable
 from raybench.parallel import ahead, in_parallel
 
 # Reads until the file holds nothing but 0xff; prints how many different contents it saw, and fails on a torn one.
@@ -84,6 +85,33 @@ def test_a_listing_leaves_out_what_is_being_written(tmp_path):
     (tmp_path / f".000001.shard.{uuid.uuid4().hex}.tmp").write_bytes(b"half")
     (tmp_path / "000000.shard").write_bytes(b"whole")
     assert [entry.name for entry in storage.list_files(str(tmp_path))] == ["000000.shard"]
+
+
+def test_a_listing_leaves_out_what_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "none")
+    (tmp_path / "itself").symlink_to(tmp_path / "itself")
+    (tmp_path / "file").write_bytes(b"1")
+    assert [entry.name for entry in storage.list_files(str(tmp_path))] == ["file"]
+
+
+def test_what_keeps_a_file_from_being_written_is_said(tmp_path):
+    (tmp_path / "file").write_bytes(b"1")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StorageError, match=r"\(a file has the name of a folder above it\); move that away"):
+        storage.publish(str(tmp_path / "file/x"), b"2")
+    with pytest.raises(StorageError, match=r"\(a folder has its name\); move that away"):
+        storage.publish(str(tmp_path / "folder"), b"2")
+
+
+def test_folders_are_moved_aside_under_names_that_are_free(tmp_path):
+    for content in ("one", "two"):
+        (tmp_path / "stage/x.shard").mkdir(parents=True)
+        (tmp_path / "stage/x.shard/kept").write_text(content)
+        storage.move_aside(str(tmp_path / "stage/x.shard"), str(tmp_path / "aside"))
+    kept = sorted((tmp_path / "aside").rglob("kept"))
+    assert [file.parent.name for file in kept] == ["stage-x.shard-0", "stage-x.shard-1"]
+    assert [file.read_text() for file in kept] == ["one", "two"]
 
 
 def test_the_stamp_changes_when_a_file_is_rewritten(tmp_path):
@@ -186,7 +214,7 @@ def test_the_cache_fetches_a_file_once(memory, cache):
 
 @pytest.mark.parametrize("size", [999, 1_000, 1_001, 2_000, 2_500])
 def test_a_large_file_is_fetched_in_pieces(memory, cache, monkeypatch, size):
-    monkeypatch.setattr(storage, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(remote, "PIECE_BYTES", 1_000)
     content = bytes(number % 251 for number in range(size))
     storage.publish(f"{memory}/large", content)
     assert storage.fetch(f"{memory}/large").read_bytes() == content
@@ -194,7 +222,7 @@ def test_a_large_file_is_fetched_in_pieces(memory, cache, monkeypatch, size):
 
 
 def test_the_cache_drops_what_was_used_least_recently(memory, cache, monkeypatch):
-    monkeypatch.setattr(storage, "CACHE_BYTES", 250)
+    monkeypatch.setattr(node_cache, "CACHE_BYTES", 250)
     for name in "abc":
         storage.publish(f"{memory}/{name}", name.encode() * 100)
     copies = {}
@@ -207,7 +235,7 @@ def test_the_cache_drops_what_was_used_least_recently(memory, cache, monkeypatch
 
 
 def test_a_mapped_file_outlives_its_eviction(memory, cache, monkeypatch):
-    monkeypatch.setattr(storage, "CACHE_BYTES", 10)
+    monkeypatch.setattr(node_cache, "CACHE_BYTES", 10)
     for name in "ab":
         storage.publish(f"{memory}/{name}", name.encode() * 100)
     mapped = storage.read_mapped(f"{memory}/a")
@@ -216,7 +244,7 @@ def test_a_mapped_file_outlives_its_eviction(memory, cache, monkeypatch):
 
 
 def test_readers_that_evict_each_others_copies_all_get_their_content(memory, cache, monkeypatch):
-    monkeypatch.setattr(storage, "CACHE_BYTES", 2_000)
+    monkeypatch.setattr(node_cache, "CACHE_BYTES", 2_000)
     names = [f"{number:03d}" for number in range(40)]
     for name in names:
         storage.publish(f"{memory}/{name}", name.encode() * 100)
@@ -268,26 +296,69 @@ def short_pauses(monkeypatch):
     monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.001)
 
 
-@pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone"), OSError("SlowDown")])
+def refused(code: str, status: int, kind=OSError) -> Exception:
+    """An error as s3fs makes it of the answer of a store."""
+    error = kind("in its words")
+    error.__cause__ = RuntimeError()
+    error.__cause__.response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return error
+
+
+class ResponseParserError(Exception):
+    """botocore's name for an answer that it can't read, as one that was cut."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TimeoutError("slow"),
+        ConnectionResetError("gone"),
+        OSError("SlowDown"),
+        OSError(121, "Internal Server Error"),
+        OSError(errno.ESTALE, "Stale file handle"),
+        ResponseParserError("no element found"),
+        *(refused(str(status), status) for status in (408, 429, 500, 502, 503, 504)),
+        refused("BadDigest", 400),
+        refused("IncompleteBody", 400),
+    ],
+    ids=repr,
+)
 def test_what_may_pass_is_tried_again(error):
     action = Action(error, error)
     assert retries.with_retries("s3://b/x", action) == "done"
     assert action.calls == 3
 
 
-def test_what_does_not_pass_is_an_error_in_the_end():
-    action = Action(*[TimeoutError("slow")] * 99)
-    with pytest.raises(StorageError, match=r"s3://b/x: still failing after 5 tries \(slow\)"):
+def test_time_counts_and_not_the_number_of_tries(monkeypatch):
+    monkeypatch.setattr(retries, "LONGEST_PAUSE_SECONDS", 0.002)
+    action = Action(*[TimeoutError("slow")] * 50)
+    assert retries.with_retries("s3://b/x", action) == "done"
+
+
+def test_an_error_of_ours_is_final_whatever_it_says():
+    action = Action(StorageError("/data/Timeout/x: no room"))
+    with pytest.raises(StorageError, match="no room"):
+        retries.with_retries("/data/Timeout/x", action)
+    assert action.calls == 1
+
+
+def test_what_does_not_pass_is_an_error_in_the_end(monkeypatch):
+    monkeypatch.setattr(retries, "TRY_SECONDS", 1.0)
+    monkeypatch.setattr(retries, "LONGEST_PAUSE_SECONDS", 0.1)
+    action = Action(*[TimeoutError("slow")] * 9999)
+    with pytest.raises(StorageUnavailable, match=r"s3://b/x: no good answer for 1 seconds \(the last: slow\)"):
         retries.with_retries("s3://b/x", action)
-    assert action.calls == retries.ATTEMPTS
+    assert 5 < action.calls < 9999
 
 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
         (PermissionError("Access Denied"), "permission denied"),
+        (refused("ExpiredToken", 400, PermissionError), "credentials are refused"),
         (OSError("InvalidAccessKeyId"), "credentials are refused"),
         (OSError("NoSuchBucket"), "bucket does not exist"),
+        (ConnectionError("SSL validation failed: CERTIFICATE_VERIFY_FAILED"), "certificate is not trusted"),
         (FileNotFoundError("The specified bucket does not exist"), "bucket does not exist"),
     ],
 )
@@ -296,6 +367,21 @@ def test_what_will_not_pass_is_said_at_once(error, words):
     with pytest.raises(StorageError, match=f"^s3://b/x: .*{words}"):
         retries.with_retries("s3://b/x", action)
     assert action.calls == 1
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EINVAL, "no such thing"), refused("NotImplemented", 501)], ids=repr)
+def test_what_will_neither_pass_nor_can_be_explained_is_left_as_it_is(error):
+    action = Action(error)
+    with pytest.raises(OSError) as raised:
+        retries.with_retries("s3://b/x", action)
+    assert (raised.value, action.calls) == (error, 1)
+
+
+def test_an_endpoint_that_carries_a_login_is_shown_without_it(monkeypatch):
+    monkeypatch.setattr(retries, "TRY_SECONDS", 0.0)
+    with pytest.raises(StorageUnavailable) as raised:
+        retries.with_retries("s3://b/x", Action(ConnectionError("no answer from http://me:SECRET@host:9000/b")))
+    assert "SECRET" not in str(raised.value) and "http://host:9000/b" in str(raised.value)
 
 
 def test_a_missing_file_in_a_folder_named_bucket_is_a_missing_file(tmp_path):

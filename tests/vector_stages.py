@@ -9,6 +9,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
 from raybench.engine.run import Run
 from raybench.extract.vector_set import VectorSet, vector_arrays
+from raybench.formats import shardfile
 
 
 @dataclass(frozen=True)
@@ -46,3 +47,8 @@ def vector_set(run, role, vectors, size=100, order=None, absent=()):
 
 def inline_run(folder):
     return Run(f"{folder}/out", f"{folder}/store", InlineExecutor(Observer()), Observer())
+
+
+def stored(mapped, index=0):
+    """The content of a shard as bytes, whatever stage it is of."""
+    return shardfile.encode(mapped.read(index))

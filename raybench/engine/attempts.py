@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Stage
-from raybench.errors import CorruptShard, InputError, ShardFailed, StorageError
+from raybench.errors import CorruptShard, InputError, ShardFailed, StorageUnavailable
 
 MOST_FAILURES = 3
 
@@ -27,8 +27,8 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        # A store that does not answer may do so for the next attempt: StorageError counts as any other failure.
-        final = isinstance(error, InputError | CorruptShard) and not isinstance(error, StorageError)
+        # A store that does not answer may do so for the next attempt; any other trouble with it is the user's to mend.
+        final = isinstance(error, InputError | CorruptShard) and not isinstance(error, StorageUnavailable)
         ours = error if final else None
         trace = "".join(traceback.format_exception(error))
         return cls(f"{type(error).__name__}: {error}", trace, ours)

@@ -19,6 +19,7 @@ from raybench.engine.receipts import Receipts
 from raybench.engine.shards import ChosenShards, Shard, Shards
 from raybench.engine.stages import Files, Mapped, Receipt, Sink, Stage
 from raybench.errors import CorruptShard, DataError, ShardFailed
+from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
 
 FAN_IN = 32  # partial files that one metric shard merges
@@ -100,11 +101,12 @@ class Run:
 
     def map(self, stage: Stage, count: int, size: int, wanted: Iterable[int] | None = None) -> Mapped:
         """Publish the stage's shards that hold the wanted items (all by default); those that exist stay."""
-        digest = digest_of(stage.digest, count, size)
+        digest = digest_of(shardfile.VERSION, stage.digest, count, size)
         shards = Shards(stage.name, count, size)
         mapped = Mapped(self.store, stage.name, digest, shards)
         self._known[digest] = (stage, mapped)
         numbers: Sequence[int] = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
+        storage.remove_leftovers(mapped.folder)
         there = {entry.name for entry in storage.list_files(mapped.folder)}
         missing = [number for number in numbers if shards[number].file_name not in there] if there else numbers
         found = len(numbers) - len(missing)
@@ -203,9 +205,9 @@ class Run:
         if self._repairs[broken.digest, broken.index] > MOST_REPAIRS:
             raise ShardFailed(f"{broken}; mapped again {MOST_REPAIRS} times: the store {self.store} loses data")
         stage, mapped = self._known[broken.digest]
-        self._observer.said(f"mapping {stage.name} shard {broken.index} again: {broken.reason}")
+        moved = mapped.unpublish(broken.index)
+        self._observer.said(f"mapping {stage.name} shard {broken.index} again: {broken.reason}{moved}")
         self._observer.retried(stage.name, "corrupt")
-        storage.delete(mapped.uri(broken.index))
         shards = [mapped.shards[broken.index]]
         with Receipts(shards) as unpublished:
             self._complete(stage, shards, mapped, unpublished, lambda receipt: None)  # progress is of another stage

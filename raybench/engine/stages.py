@@ -10,6 +10,8 @@ import dataclasses
 import os
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,10 +20,11 @@ import numpy as np
 from raybench import storage
 from raybench.engine.shards import Shard, Shards
 from raybench.engine.threads import one_blas_thread
-from raybench.errors import CorruptShard
+from raybench.errors import CorruptShard, StorageError
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
 
+ASIDE = "moved-aside"  # folder of the store with what had a shard's name and was not ours to delete
 FILE_BYTES = "bytes"  # the array in which a stage that makes files gives their content
 
 
@@ -83,21 +86,45 @@ class Mapped:
         return storage.join(self.folder, self.shards[index].file_name)
 
     def publish(self, shard: Shard, arrays: Arrays) -> int:
-        data = shardfile.encode(arrays)
-        storage.publish(self.uri(shard.index), data)
+        data = shardfile.encode(arrays, self._label(shard.index))
+        with self._no_folder_at(shard.index):
+            storage.publish(self.uri(shard.index), data)
         return len(data)
+
+    def unpublish(self, index: int) -> str:
+        """Make way for a shard; what was done with a folder that had its name, and may hold anything, in words."""
+        uri = self.uri(index)
+        if not storage.is_folder(uri):
+            storage.delete(uri)
+            return ""
+        return f"; it is now {storage.move_aside(uri, storage.join(self.store, ASIDE))}"
 
     def read(self, index: int) -> Arrays:
         """A shard's arrays, as read-only views of a mapped file; raises CorruptShard."""
-        uri = self.uri(index)
+        uri, label = self.uri(index), self._label(index)
         try:
-            try:
-                return shardfile.decode(storage.read_mapped(uri))
-            except shardfile.BrokenShardFile:
-                storage.forget_copy(uri)  # perhaps only this node's copy is broken, not what is published
-                return shardfile.decode(storage.read_mapped(uri))
+            with self._no_folder_at(index):
+                try:
+                    return shardfile.decode(storage.read_mapped(uri), label)
+                except shardfile.BrokenShardFile:
+                    storage.forget_copy(uri)  # perhaps only this node's copy is broken, not what is published
+                    return shardfile.decode(storage.read_mapped(uri), label)
         except (shardfile.BrokenShardFile, FileNotFoundError) as error:
             raise CorruptShard(self.digest, index, str(error)) from error
+
+    def _label(self, index: int) -> str:
+        """What a shard file says it is."""
+        return f"{self.digest}/{self.shards[index].file_name}"
+
+    @contextmanager
+    def _no_folder_at(self, index: int) -> Iterator[None]:
+        """Whoever meets a folder in the place of a shard says so: Run knows what to do."""
+        try:
+            yield
+        except (StorageError, IsADirectoryError) as error:
+            if storage.is_folder(self.uri(index)):
+                raise CorruptShard(self.digest, index, "a folder is in its place") from error
+            raise
 
 
 @dataclass(frozen=True)

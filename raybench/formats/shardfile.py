@@ -1,7 +1,8 @@
 """A shard file: named arrays with their schema, row count and checksums in one block of bytes. Never pickle.
 
 Layout: 8 bytes magic, header length, header checksum, JSON header, then each array at a multiple of 64 bytes, so that a
-mapped file gives aligned arrays without a copy. Every array has its own XXH3 checksum; the header has one, too.
+mapped file gives aligned arrays without a copy. Every array has its own XXH3 checksum; the header has one, too. The
+header also says which shard of which stage it is: a whole file in another's place is as wrong as a broken one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from xxhash import xxh3_64_intdigest
 
 from raybench.errors import reason_of
 
-MAGIC = b"RAYBSH01"
+VERSION = 2
+MAGIC = b"RAYBSH%02d" % VERSION
 ALIGNMENT = 64
 PREFIX = 24  # magic, length of the header, checksum of the header
 KINDS = "biufSU"  # what may be stored: booleans, integers, floats, fixed-width strings
@@ -29,8 +31,8 @@ class BrokenShardFile(ValueError):
     """The bytes are no whole shard file; says what is wrong with them."""
 
 
-def encode(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The bytes of a shard file with these arrays; equal arrays give equal bytes."""
+def encode(arrays: Mapping[str, NDArray[Any]], label: str = "") -> bytes:
+    """The bytes of a shard file with these arrays, and what it is; equal arrays and labels give equal bytes."""
     bodies = {name: _little_endian(name, array) for name, array in arrays.items()}
     columns = []
     offset = 0
@@ -46,7 +48,7 @@ def encode(arrays: Mapping[str, NDArray[Any]]) -> bytes:
         )
         offset = _aligned(offset + body.nbytes)
     rows = len(next(iter(bodies.values()))) if bodies else 0
-    header = json.dumps({"rows": rows, "size": offset, "columns": columns}).encode()
+    header = json.dumps({"label": label, "rows": rows, "size": offset, "columns": columns}).encode()
     header += b" " * (_aligned(PREFIX + len(header)) - PREFIX - len(header))
     start = [MAGIC, len(header).to_bytes(8, "little"), xxh3_64_intdigest(header).to_bytes(8, "little"), header]
     blocks: list[bytes | memoryview] = []
@@ -55,8 +57,8 @@ def encode(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return b"".join([*start, *blocks])
 
 
-def decode(data: bytes | memoryview) -> Arrays:
-    """The arrays in a shard file, as read-only views into `data`; raises BrokenShardFile."""
+def decode(data: bytes | memoryview, label: str = "") -> Arrays:
+    """The arrays in a shard file, as read-only views into `data`; raises BrokenShardFile, as for another label."""
     view = memoryview(data)
     if len(view) < PREFIX or bytes(view[:8]) != MAGIC:
         raise BrokenShardFile("no shard file (wrong magic or cut short)")
@@ -65,6 +67,8 @@ def decode(data: bytes | memoryview) -> Arrays:
     if len(header) != length or xxh3_64_intdigest(header) != int.from_bytes(view[16:24], "little"):
         raise BrokenShardFile("its header is damaged")
     described = _described(bytes(header))
+    if described.get("label") != label:
+        raise BrokenShardFile(f"it is {described.get('label') or 'no shard of a stage'}, not {label}")
     body = view[PREFIX + length :]
     if len(body) != described["size"]:
         raise BrokenShardFile(f"its body has {len(body):,} bytes, its header says {described['size']:,}")

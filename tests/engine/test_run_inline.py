@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damages import LISTED, UNLISTED, Damage, array_flipped, cut_short, swapped
 
 from raybench.digests import digest_of
 from raybench.engine.inline import InlineExecutor
@@ -118,15 +119,8 @@ def receipts(run: Run, name: str) -> list[dict]:
     return [json.loads(line) for line in (Path(run.out) / "receipts" / name).read_text().splitlines()]
 
 
-def cut_short(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-10])
-
-
-def flip_a_byte(path: Path) -> None:
-    """Of the first array: shard files start their arrays at a multiple of 64 behind the header."""
-    data = bytearray(path.read_bytes())
-    data[20 + int.from_bytes(data[8:16], "little")] ^= 1
-    path.write_bytes(data)
+def spoil(path: str, how: Damage = cut_short) -> None:
+    how(Path(path), Path(), Path())
 
 
 def test_every_shard_is_mapped_once_and_reads_back(run, log):
@@ -189,26 +183,36 @@ def test_a_fold_of_many_files_goes_in_steps_of_fixed_size(run, log):
     assert [record.shards for record in run.records] == [FAN_IN + 1, 2, 1]
 
 
-@pytest.mark.parametrize("damage", [cut_short, flip_a_byte, Path.unlink])
-def test_a_broken_file_upstream_is_mapped_again_and_said(run, notes, log, damage):
+@pytest.mark.parametrize("damage", [*LISTED, *UNLISTED])
+def test_a_file_upstream_that_is_damaged_during_a_run_is_mapped_again_and_said(run, notes, log, damage):
     stage = Squares(log)
-    mapped = run.map(stage, 10, 3)
+    mapped, other = run.map(stage, 10, 3), run.map(stage, 10, 2)
     whole = Path(mapped.uri(2)).read_bytes()
-    damage(Path(mapped.uri(2)))
+    damage(Path(mapped.uri(2)), Path(mapped.uri(3)), Path(other.uri(2)))
     log.unlink()
     total = run.map(Total(mapped), 1, 1)
     assert run.read(total, 0)["total"].tolist() == [sum(i * i for i in range(10))]
-    assert stage.computed == [2]
+    spoilt = [2, 3] if damage is swapped else [2]
+    assert stage.computed == spoilt
     assert Path(mapped.uri(2)).read_bytes() == whole
-    assert [line for line in notes.said_lines if line.startswith("mapping squares shard 2 again: ")]
-    assert run.records[-1].repaired == 1
+    said = [line for line in notes.said_lines if line.startswith("mapping squares shard ")]
+    assert [line.split(" again: ")[0].split()[-1] for line in said] == [str(index) for index in spoilt]
+    assert run.records[-1].repaired == len(spoilt)
+
+
+def test_a_file_of_another_shard_says_which_it_is(run, notes, log):
+    mapped = run.map(Squares(log), 10, 3)
+    swapped(Path(mapped.uri(1)), Path(mapped.uri(2)), Path())
+    run.read(mapped, 1)
+    (said,) = notes.said_lines
+    assert said.endswith(f"it is {mapped.digest}/000002.shard, not {mapped.digest}/000001.shard")
 
 
 def test_two_broken_files_upstream_are_both_mapped_again(run, log):
     stage = Squares(log)
     mapped = run.map(stage, 10, 3)
     for index in (0, 3):
-        cut_short(Path(mapped.uri(index)))
+        spoil(mapped.uri(index))
     log.unlink()
     total = run.map(Total(mapped), 1, 1)
     assert run.read(total, 0)["total"].tolist() == [285]
@@ -220,7 +224,7 @@ def test_a_broken_file_two_stages_up_is_mapped_again(run, log):
     mapped = run.map(stage, 10, 3)
     folded = run.fold(mapped, Rows)
     for handle, index in ((mapped, 1), (folded, 0)):
-        cut_short(Path(handle.uri(index)))
+        spoil(handle.uri(index))
     log.unlink()
     assert run.read(folded, 0)["values"].tolist() == [i * i for i in range(10)]
     assert stage.computed == [1]
@@ -228,13 +232,13 @@ def test_a_broken_file_two_stages_up_is_mapped_again(run, log):
 
 def test_a_broken_file_that_the_driver_reads_is_mapped_again(run, log):
     mapped = run.map(Squares(log), 10, 3)
-    flip_a_byte(Path(mapped.uri(0)))
+    spoil(mapped.uri(0), array_flipped)
     assert run.read(mapped, 0)["values"].tolist() == [0, 1, 4]
 
 
 def test_a_repair_is_not_counted_as_an_error_of_the_stage(run, notes, log):
     mapped = run.map(Squares(log), 10, 3)
-    cut_short(Path(mapped.uri(0)))
+    spoil(mapped.uri(0))
     run.map(Total(mapped), 1, 1)
     assert notes.retries == ["corrupt"]
 
@@ -328,7 +332,8 @@ class OnFoundDevice(Squares):
 
 def test_what_a_stage_found_of_its_device_is_in_receipts_and_said_once_but_not_in_the_bytes(run, notes, log):
     plain, found = run.map(Squares(log), 10, 3), run.map(OnFoundDevice(log), 9, 3)
-    assert Path(plain.uri(0)).read_bytes() == Path(found.uri(0)).read_bytes()
+    bodies = [b"".join(array.tobytes() for array in mapped.read(0).values()) for mapped in (plain, found)]
+    assert bodies[0] == bodies[1]
     assert {line["worker"]["device"] for line in receipts(run, "00-squares.jsonl")} == {"cpu"}
     assert {line["worker"]["device"] for line in receipts(run, "01-squares.jsonl")} == {"cpu: an abacus of 12 beads"}
     assert len([line for line in notes.said_lines if line.endswith("cpu: an abacus of 12 beads")]) == 1

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from image_models import weight_file
 from PIL import Image
+from vector_stages import stored
 
 from raybench.descriptors.image_descriptors import resolve_images
 from raybench.engine.inline import InlineExecutor
@@ -107,7 +107,7 @@ def rows_of(vectors):
 
 
 def shard_bytes(vectors):
-    return [Path(vectors.mapped.uri(shard.index)).read_bytes() for shard in vectors.mapped.shards]
+    return [stored(vectors.mapped, shard.index) for shard in vectors.mapped.shards]
 
 
 def test_every_image_gets_its_own_row_at_its_place_in_name_order(pictures, inline, script):

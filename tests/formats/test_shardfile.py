@@ -142,3 +142,12 @@ def test_the_header_is_json_with_the_row_count():
     data = encode({"values": np.zeros((7, 2))})
     length = int.from_bytes(data[8:16], "little")
     assert json.loads(data[24 : 24 + length])["rows"] == 7
+
+
+def test_a_file_of_another_label_is_broken_and_says_what_it_is():
+    data = encode({"values": np.arange(3)}, "stage/000001.shard")
+    assert decode(data, "stage/000001.shard")["values"].tolist() == [0, 1, 2]
+    with pytest.raises(BrokenShardFile, match=r"it is stage/000001\.shard, not stage/000002\.shard"):
+        decode(data, "stage/000002.shard")
+    with pytest.raises(BrokenShardFile, match="it is no shard of a stage"):
+        decode(encode({}), "stage/000002.shard")

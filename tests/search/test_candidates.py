@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vector_stages import inline_run, vector_set
+from vector_stages import inline_run, stored, vector_set
 
 from raybench.engine.progress import Observer
 from raybench.engine.run import Run
@@ -130,7 +130,7 @@ def test_shards_and_orders_do_not_show_in_either_variant_with_a_norm(tmp_path, s
         (bias,) = query_biases(run, queries, training, [ScoreNorm(0.7, 0, 2)], device="cpu", shard_size=size)
         found = search_sets(run, queries, references, 10, "ip", device="cpu", shard_size=size, global_candidates=True)
         both = nearest_pairs(run, found, bias), global_pairs(run, found, bias)
-        bytes_of.append([Path(mapped.uri(0)).read_bytes() for mapped in both])
+        bytes_of.append([stored(mapped) for mapped in both])
     assert bytes_of[0] == bytes_of[1]
 
 
@@ -185,7 +185,7 @@ def test_ray_with_eight_devices_gives_the_bytes_of_inline(tmp_path, local_ray):
         )
         device = "gpu" if name == "ray" else "cpu"
         found = search_sets(run, queries, references, 5, "squared_L2", device=device, global_candidates=True)
-        seen.add(Path(global_pairs(run, found).uri(0)).read_bytes())
+        seen.add(stored(global_pairs(run, found)))
     executor.close()
     assert len(seen) == 1
     lines = next((tmp_path / "ray" / "out" / "receipts").glob("*-pairs-above.jsonl")).read_text().splitlines()

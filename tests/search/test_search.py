@@ -1,11 +1,10 @@
 """A search over sets in shards finds what brute force in float64 finds, for every cut, order, executor and device."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from vector_stages import inline_run, vector_set
+from vector_stages import inline_run, stored, vector_set
 
 from raybench.engine.progress import Observer
 from raybench.engine.run import Run
@@ -33,10 +32,6 @@ def brute_force(queries, references, k, metric):
 
 def triples(arrays):
     return list(zip(*(arrays[name].tolist() for name in ("query", "reference", "score")), strict=True))
-
-
-def stored(mapped):
-    return Path(mapped.uri(0)).read_bytes()
 
 
 @pytest.mark.parametrize("metric", ["squared_L2", "ip"])

@@ -1,7 +1,5 @@
 """Facts of vector sets: dimension, length, and vectors that stand in two sets."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from vector_stages import inline_run, vector_set
@@ -61,6 +59,6 @@ def test_a_set_of_two_dimensions_is_refused(tmp_path):
     run = inline_run(tmp_path)
     mixed = vector_set(run, "queries", descriptors(6), 3)
     other = vector_set(run, "queries", descriptors(6, dimension=4), 3)
-    Path(mixed.mapped.uri(1)).write_bytes(Path(other.mapped.uri(1)).read_bytes())
+    mixed.mapped.publish(mixed.mapped.shards[1], other.mapped.read(1))
     with pytest.raises(DataError, match="queries: vectors of dimension 4 and 8; all must be the same"):
         vector_facts(run, mixed)
