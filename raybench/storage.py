@@ -14,13 +14,15 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from raybench import atomic_files
+from raybench.atomic_files import replacing
 from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import ConfigError, StorageError
 from raybench.parallel import in_parallel
@@ -194,23 +196,17 @@ def publish(uri: str, data: bytes | memoryview) -> None:
         return
     # No fsync: what a power cut tears, the shard file's checksums find.
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _replacing(path) as temporary:
-            temporary.write_bytes(data)
+        with replacing(path) as file:
+            file.write(data)
     except OSError as error:
         raise StorageError(f"{uri}: can't be written ({error.strerror}); check permission and free space") from error
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside a path, which takes its place once the block has written all of it."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+def remove_leftovers(uri: str, beside: str = "") -> None:
+    """Remove what killed writers left below a folder, but not in the folder `beside`; only disks have leftovers."""
+    path = local_path(uri)
+    if path is not None:
+        atomic_files.remove_leftovers(path, local_path(beside))
 
 
 def delete(uri: str) -> None:
@@ -286,8 +282,9 @@ def _cached_copy(uri: str) -> Path:
         os.utime(copy)  # the least recently used go first
         return copy
     copy.parent.mkdir(mode=0o700, exist_ok=True)
-    if copy.parent.stat().st_uid != os.getuid():
+    if copy.parent.lstat().st_uid != os.getuid():
         raise StorageError(f"{copy.parent}: belongs to another user; remove it")
+    copy.parent.chmod(0o700)
     if size_bytes <= PIECE_BYTES:
         data = read(uri)
         _make_room(len(data))
@@ -302,7 +299,7 @@ def _copy_in_pieces(uri: str, size_bytes: int, copy: Path) -> None:
     """Fetch a file that may be larger than memory."""
     ranges = [(start, min(start + PIECE_BYTES, size_bytes)) for start in range(0, size_bytes, PIECE_BYTES)]
     try:
-        with _replacing(copy) as temporary, temporary.open("wb") as file:
+        with replacing(copy) as file:
             for start, end in ranges:
                 file.write(with_retries(uri, partial(_filesystem(uri).cat_file, uri, start=start, end=end)))
     except OSError as error:
@@ -321,6 +318,7 @@ def _copy_path(uri: str) -> tuple[Path, int]:
 
 def _make_room(size_bytes: int) -> None:
     """Evict until the new file fits; other processes do the same, so a file may be gone at any line."""
+    atomic_files.remove_leftovers(_cache_folder())
     files = []
     for entry in os.scandir(_cache_folder()):
         if not entry.name.endswith(".tmp"):

@@ -12,7 +12,7 @@ ORDER = [
     {"__init__", "errors", "digests", "table"},
     {"formats"},
     {"metrics"},
-    {"retries", "parallel"},
+    {"retries", "parallel", "atomic_files"},
     {"storage"},
     {"sources"},
     {"descriptors"},

@@ -7,7 +7,6 @@ so that help and lists are there at once.
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -20,6 +19,7 @@ from raybench import __version__
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.list_sizes import ListSizes
 from raybench.cli.groups import GroupedCommand
+from raybench.cli.interrupts import end_in_order_on_signals, say_interrupted
 from raybench.descriptors import DESCRIPTORS, FLOW_METHODS, IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, MODEL_FILES
 from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
 from raybench.parallel import in_parallel
@@ -34,7 +34,7 @@ MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
 def main(arguments: Sequence[str] | None = None) -> None:
     """The `raybench` command."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `ray job stop` ends a run as Ctrl-C does
+    end_in_order_on_signals()
     sys.exit(exit_code(arguments))
 
 
@@ -52,8 +52,7 @@ def exit_code(arguments: list[str]) -> int:
         click.echo(f"error: {error}\nwhat is published stays; the same command goes on from there", err=True)
         code = 3
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; the same command resumes: what is published is not computed again", err=True)
-        return 130
+        return say_interrupted()
     except Exception as error:  # noqa: BLE001 (the last line of defence: say it in one line)
         click.echo(f"error: {type(error).__name__}: {error} (unexpected; --debug shows where)", err=True)
         code = 1

@@ -98,6 +98,7 @@ class Run:
         mapped = Mapped(self.store, stage.name, digest, shards)
         self._known[digest] = (stage, mapped)
         numbers: Sequence[int] = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
+        storage.remove_leftovers(mapped.folder)
         there = {entry.name for entry in storage.list_files(mapped.folder)}
         missing = [number for number in numbers if shards[number].file_name not in there] if there else numbers
         found = len(numbers) - len(missing)

@@ -17,6 +17,7 @@ from typing import Any
 from raybench.benchmarks.job import Job
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer, Observers, progress
+from raybench.engine.ray_environment import for_the_driver
 from raybench.engine.run import Executor
 from raybench.errors import ConfigError
 from raybench.runs.jobs import Settings
@@ -53,6 +54,10 @@ class ComingSession:
             sys.setswitchinterval(SHORT_TURN_SECONDS)
             self._thread.start()
 
+    def say(self, message: str) -> None:
+        """A line for the person who watches, whether or not it is up."""
+        self._shown.said(message)
+
     def get(self) -> Session:
         """The session, once it is up; raises what kept it from that."""
         ray = self._settings.ray
@@ -67,8 +72,13 @@ class ComingSession:
 
     def close(self) -> None:
         self._ending.set()
-        if self._thread.ident is not None:
+        if self._thread.ident is None:
+            return
+        try:
             self._thread.join()
+        except KeyboardInterrupt:
+            self._thread.join()  # Ray's end is near, and a process that goes before it leaves Ray's threads in the air
+            raise
 
     def _live(self) -> None:
         """The session's life, from its start to its end."""
@@ -90,8 +100,9 @@ class ComingSession:
         if self._ending.wait(BEFORE_RAY_SECONDS):
             return None
         # Only a run on Ray pays for importing it, a quarter of a second, in which many a wrong file is found.
-        from raybench.engine.ray_core import connect
-        from raybench.engine.telemetry import Counters
+        with for_the_driver(local=settings.ray == "local"):
+            from raybench.engine.ray_core import connect
+            from raybench.engine.telemetry import Counters
 
         if self._ending.is_set():
             return None
