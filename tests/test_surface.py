@@ -1,0 +1,121 @@
+"""What a run shows to others on the machine and in the network: it listens on loopback only, and nothing that it leaves
+may be written by everybody."""
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from conftest import GOLDEN
+from drivers import Driver, Stop
+
+from raybench import storage
+
+HBENCH = GOLDEN / "hbench_classification/data"
+GIVEN = ("run", "hbench-classification", "--benchmarks", HBENCH / "benchmarks", "--shard-size", "4")
+GIVEN += ("--data", HBENCH / "hpatches", "--descriptor", "patch_descriptors:Block4", "--device", "cpu")
+LISTENING = "0A"
+
+
+def listeners():
+    """Where this machine listens for connections: by the socket's number, the address as the kernel writes it."""
+    found = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, address, _, state, *_ = fields = line.split()
+            if state == LISTENING:
+                found[fields[9]] = address.partition(":")[0]
+    return found
+
+
+def is_loopback(address):
+    """127.x.y.z, ::1, or 127.x.y.z written as an IPv6 address; the kernel's order of bytes is that of the machine."""
+    words = [int(address[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(address), 8)]
+    value = b"".join(words)
+    return value == b"\0" * 15 + b"\1" or value.removeprefix(b"\0" * 10 + b"\xff\xff")[0] == 127
+
+
+def sockets(pid):
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = str(link.readlink())
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            yield target[8:-1]
+
+
+def processes(leader):
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
+                yield entry.name, (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:  # ended meanwhile
+            continue
+
+
+@pytest.mark.ray(own=True)
+def test_a_local_run_listens_on_loopback_only(tmp_path):
+    stop = Stop("raybench.engine.stages:publish_shard", "extract", 2)
+    driver = Driver((*GIVEN, "--ray", "local", "--out", tmp_path / "out"), tmp_path / "meeting", stop)
+    driver.wait_until_stopped()
+    addresses = listeners()
+    found = [
+        (line, addresses[number])
+        for pid, line in processes(driver.pid)
+        for number in sockets(pid)
+        if number in addresses
+    ]
+    driver.go_on()
+    code, said = driver.ended()
+    assert code == 0, said
+    assert len(found) > 5, "Ray was not seen listening"
+    assert [(line, address) for line, address in found if not is_loopback(address)] == []
+
+
+@pytest.fixture
+def everybody_may():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def open_to_all(folder):
+    paths = [folder, *folder.rglob("*")]
+    return [path for path in paths if not path.is_symlink() and path.stat().st_mode & stat.S_IWOTH]
+
+
+@pytest.mark.parametrize("ray", ["off", pytest.param("local", marks=[pytest.mark.slow, pytest.mark.ray(own=True)])])
+def test_nothing_that_a_run_leaves_may_be_written_by_everybody_whatever_the_umask(ray, everybody_may, tmp_path):
+    places = ("--out", tmp_path / "new/out", "--store", tmp_path / "other/store")
+    stop = Stop("raybench.engine.run:Run._perform", call=3)
+    driver = Driver((*GIVEN, *places, "--ray", ray), tmp_path / "meeting", stop)
+    driver.wait_until_stopped()
+    assert (tmp_path / "new/out/.driver.json").exists()
+    assert open_to_all(tmp_path / "new") == []
+    driver.go_on()
+    assert driver.ended()[0] == 0
+    assert list((tmp_path / "new/out/receipts").iterdir())
+    assert list((tmp_path / "other/store").rglob("*.shard"))
+    assert open_to_all(tmp_path / "new") + open_to_all(tmp_path / "other") == []
+
+
+def test_the_node_local_cache_is_its_users_alone_even_if_it_was_made_otherwise(everybody_may, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    cache = tmp_path / f"raybench-cache-{os.getuid()}"
+    cache.mkdir()
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o777
+    storage.publish("memory://surface/x", b"content")
+    assert storage.fetch("memory://surface/x").parent == cache
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert open_to_all(cache) == []
+
+
+def test_a_private_umask_stays_private(tmp_path):
+    program = "import os, sys; os.umask(0o077); from raybench import storage; storage.publish(sys.argv[1], b'x')"
+    subprocess.run([sys.executable, "-c", program, tmp_path / "a/b/x"], check=True)
+    modes = [stat.S_IMODE((tmp_path / path).stat().st_mode) for path in ("a", "a/b", "a/b/x")]
+    assert modes == [0o700, 0o700, 0o600]
