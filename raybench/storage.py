@@ -10,6 +10,7 @@ import errno
 import hashlib
 import mmap
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -33,6 +34,7 @@ R = TypeVar("R")
 
 PIECE_BYTES = 2**26  # of a large file, fetched at once
 CACHE_BYTES = 32 * 2**30  # of the node-local cache; the least recently used go first
+LOGIN = re.compile(r"[^/\s:@]+:[^/\s@]+@[^/\s]")
 STAMPS = ("ETag", "etag", "md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified", "created")
 
 
@@ -63,6 +65,8 @@ def checked(uri: str) -> str:
     """The URI itself, made absolute if it is a path; refuses one that carries credentials or an unknown scheme."""
     path = local_path(uri)
     if path is not None:
+        if LOGIN.match(uri):
+            raise ConfigError("a path that begins like user:password@host; credentials come from the environment")
         return str(path.expanduser().absolute())
     parts = urlsplit(uri)
     # A secret may hold a slash, which ends the host before the @; only web addresses have ports. A query may sign.

@@ -22,6 +22,7 @@ from raybench.cli.groups import GroupedCommand
 from raybench.cli.interrupts import end_in_order_on_signals, say_interrupted
 from raybench.descriptors import DESCRIPTORS, FLOW_METHODS, IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, MODEL_FILES
 from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
+from raybench.masking import masked
 from raybench.parallel import in_parallel
 
 if TYPE_CHECKING:
@@ -45,28 +46,37 @@ def exit_code(arguments: list[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2
-    except (InputError, click.ClickException) as error:
-        _say_problems(error)
-        code = 2
-    except ShardFailed as error:
-        click.echo(f"error: {error}\nwhat is published stays; the same command goes on from there", err=True)
-        code = 3
     except (KeyboardInterrupt, click.Abort):
         return say_interrupted()
     except Exception as error:  # noqa: BLE001 (the last line of defence: say it in one line)
-        click.echo(f"error: {type(error).__name__}: {error} (unexpected; --debug shows where)", err=True)
-        code = 1
-    else:
-        return 0
-    if "--debug" in arguments:
-        traceback.print_exc()
-    return code
+        code = _say_error(error)
+        if "--debug" in arguments:
+            _say(traceback.format_exc())
+        return code
+    return 0
+
+
+def _say_error(error: Exception) -> int:
+    """Say what went wrong; the exit code."""
+    if isinstance(error, InputError | click.ClickException):
+        _say_problems(error)
+        return 2
+    if isinstance(error, ShardFailed):
+        _say(f"error: {error}\nwhat is published stays; the same command goes on from there")
+        return 3
+    _say(f"error: {type(error).__name__}: {error} (unexpected; --debug shows where)")
+    return 1
+
+
+def _say(text: str) -> None:
+    """Words for standard error, in which a library's error may have put a signed URL."""
+    click.echo(masked(text), err=True)
 
 
 def _say_problems(error: InputError | click.ClickException) -> None:
     lines = error.lines() if isinstance(error, InputError) else [" ".join(error.format_message().split())]
     for line in lines[:MOST_LINES]:
-        click.echo(f"error: {line}", err=True)
+        _say(f"error: {line}")
     if len(lines) > MOST_LINES:
         click.echo(f"error: … and {len(lines) - MOST_LINES:,} more problems", err=True)
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from raybench.engine.progress import Observer, Pace
 from raybench.engine.stages import Receipt
+from raybench.masking import masked
 
 
 class Bar(Observer):
@@ -46,7 +47,7 @@ class Bar(Observer):
             self._task = None
 
     def said(self, message: str) -> None:
-        self._progress.console.print(message, markup=False, highlight=False)
+        self._progress.console.print(masked(message), markup=False, highlight=False)
 
 
 class _PaceColumn(ProgressColumn):

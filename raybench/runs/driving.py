@@ -176,7 +176,7 @@ def _await_the_end(place: Place, out: str, say: Say) -> None:
 
 def _renew(place: Place, lease: Lease, ended: threading.Event, out: str, say: Say) -> None:
     while not ended.wait(RENEWED_EVERY_SECONDS):
-        with suppress(StorageError):  # of a store that does not answer for now
+        with suppress(Exception):  # whatever a store says now, it may answer the next time
             found = place.read()
             if found is not None and found.key != lease.key:
                 say(f"{out}: another driver took it over ({found.words}); both do the same work")
