@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +63,7 @@ class Driver:
 
     def left(self, without=()):
         """The command lines of its processes that have not ended."""
-        return [line for line in session_processes(self.pid) if not line.startswith(without)]
+        return [line for line in session_processes(self.pid).values() if not line.startswith(without)]
 
 
 def set_signals(ignored):
@@ -97,15 +98,49 @@ def has_ended(pid):
 
 
 def session_processes(leader):
-    """The command lines of the processes in a session that have not ended."""
-    found = []
+    """The processes in a session that have not ended: the command line of each, by its id."""
+    found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if os.getsid(int(entry.name)) == leader and not has_ended(entry.name):
-                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:  # ended meanwhile
                 continue
+    return found
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A process that listens for connections; the address is as the kernel writes it."""
+
+    command: str
+    address: str
+    port: int
+
+    @property
+    def is_loopback(self):
+        """127.x.y.z, ::1, or 127.x.y.z written as an IPv6 address; the kernel's order of bytes is the machine's."""
+        words = [self.address[at : at + 8] for at in range(0, len(self.address), 8)]
+        value = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
+        return value == b"\0" * 15 + b"\1" or value.removeprefix(b"\0" * 10 + b"\xff\xff")[0] == 127
+
+
+def listeners(leader):
+    """Where the processes of a session listen."""
+    places = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":  # listening
+                places[f"socket:[{fields[9]}]"] = fields[1].split(":")
+    found = []
+    for pid, command in session_processes(leader).items():
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # closed meanwhile
+                address, port = places.get(str(link.readlink()), (None, None))
+                if address is not None:
+                    found.append(Listener(command, address, int(port, 16)))
     return found
 
 

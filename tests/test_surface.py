@@ -6,55 +6,16 @@ import stat
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 import pytest
 from conftest import GOLDEN
-from drivers import Driver, Stop
+from drivers import Driver, Stop, listeners
 
 from raybench import storage
 
 HBENCH = GOLDEN / "hbench_classification/data"
 GIVEN = ("run", "hbench-classification", "--benchmarks", HBENCH / "benchmarks", "--shard-size", "4")
 GIVEN += ("--data", HBENCH / "hpatches", "--descriptor", "patch_descriptors:Block4", "--device", "cpu")
-LISTENING = "0A"
-
-
-def listeners():
-    """Where this machine listens for connections: by the socket's number, the address as the kernel writes it."""
-    found = {}
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            _, address, _, state, *_ = fields = line.split()
-            if state == LISTENING:
-                found[fields[9]] = address.partition(":")[0]
-    return found
-
-
-def is_loopback(address):
-    """127.x.y.z, ::1, or 127.x.y.z written as an IPv6 address; the kernel's order of bytes is that of the machine."""
-    words = [int(address[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(address), 8)]
-    value = b"".join(words)
-    return value == b"\0" * 15 + b"\1" or value.removeprefix(b"\0" * 10 + b"\xff\xff")[0] == 127
-
-
-def sockets(pid):
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            target = str(link.readlink())
-        except OSError:
-            continue
-        if target.startswith("socket:["):
-            yield target[8:-1]
-
-
-def processes(leader):
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
-                yield entry.name, (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:  # ended meanwhile
-            continue
 
 
 @pytest.mark.ray(own=True)
@@ -62,18 +23,12 @@ def test_a_local_run_listens_on_loopback_only(tmp_path):
     stop = Stop("raybench.engine.stages:publish_shard", "extract", 2)
     driver = Driver((*GIVEN, "--ray", "local", "--out", tmp_path / "out"), tmp_path / "meeting", stop)
     driver.wait_until_stopped()
-    addresses = listeners()
-    found = [
-        (line, addresses[number])
-        for pid, line in processes(driver.pid)
-        for number in sockets(pid)
-        if number in addresses
-    ]
+    found = listeners(driver.pid)
     driver.go_on()
     code, said = driver.ended()
     assert code == 0, said
     assert len(found) > 5, "Ray was not seen listening"
-    assert [(line, address) for line, address in found if not is_loopback(address)] == []
+    assert [listener for listener in found if not listener.is_loopback] == []
 
 
 @pytest.fixture

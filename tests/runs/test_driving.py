@@ -59,9 +59,11 @@ def renewed(uri, lease):
 
     thread = threading.Thread(target=renew)
     thread.start()
-    yield
-    ended.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.slow)])
@@ -80,6 +82,7 @@ def test_a_second_driver_is_refused_and_told_of_the_first_which_goes_on(out, tmp
     lines = [line for line in errors.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
     assert f"{out}: another driver is at work there (process {first.pid} on {socket.gethostname()}, since " in lines[0]
+    assert ("waiting" in errors) == out.startswith("s3://")  # on disk the kernel knows at once
     first.go_on()
     assert first.ended()[0] == 0
     assert not storage.exists(storage.join(out, FILE_NAME))
