@@ -36,6 +36,17 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.close(lock)
 
 
+@contextmanager
+def not_for_everybody() -> Iterator[None]:
+    """What this process makes in the block, by whatever library, can't be written by everybody."""
+    before = os.umask(0o077)
+    os.umask(before | 0o002)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder and those above it that are missing."""
     with suppress(FileExistsError):

@@ -58,6 +58,18 @@ def test_nothing_that_a_run_leaves_may_be_written_by_everybody_whatever_the_umas
     assert open_to_all(tmp_path / "new") + open_to_all(tmp_path / "other") == []
 
 
+def test_the_demo_makes_nothing_for_everybody_to_write(everybody_may, raybench, tmp_path, monkeypatch):
+    def made(out, settings):
+        out.mkdir()
+        (out / "photo.png").touch()
+        return [], out / "report.html"
+
+    monkeypatch.setattr("raybench.demo.tour.run_demo", made)
+    assert raybench("demo", "--out", tmp_path / "demo").code == 0
+    assert (tmp_path / "demo/photo.png").exists()
+    assert open_to_all(tmp_path / "demo") == []
+
+
 def test_the_node_local_cache_is_its_users_alone_even_if_it_was_made_otherwise(everybody_may, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     cache = tmp_path / f"raybench-cache-{os.getuid()}"

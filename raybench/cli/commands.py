@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from raybench import __version__
+from raybench.atomic_files import not_for_everybody
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.list_sizes import ListSizes
 from raybench.cli.groups import GroupedCommand
@@ -256,7 +257,8 @@ def demo(out: str, ray: str, progress: str) -> None:
     from raybench.demo.tour import run_demo
     from raybench.runs.jobs import Settings
 
-    tables, page = run_demo(Path(out).absolute(), Settings(ray=ray, progress=progress))
+    with not_for_everybody():
+        tables, page = run_demo(Path(out).absolute(), Settings(ray=ray, progress=progress))
     for table in tables:
         click.echo(table.to_text())
     click.echo(f"report {page}")

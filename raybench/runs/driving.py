@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -51,7 +52,7 @@ def driving(out: str, say: Say) -> Iterator[None]:
             yield
         finally:
             ended.set()
-            renewal.join()
+            renewal.join(RENEWED_EVERY_SECONDS)  # it may be waiting for a store that does not answer
             with suppress(StorageError):
                 place.remove(mine)
     finally:
@@ -67,6 +68,10 @@ class Place(Protocol):
 
     def remove(self, lease: Lease) -> None:
         """Remove it if it is still this driver's."""
+        ...
+
+    def is_dead(self, lease: Lease) -> bool:
+        """Whether the driver that left it has surely ended."""
         ...
 
     def close(self) -> None: ...
@@ -92,6 +97,9 @@ class LeaseObject:
         if found is not None and found.key == lease.key:
             storage.delete(self._uri)
 
+    def is_dead(self, lease: Lease) -> bool:
+        return lease.is_surely_dead
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -101,7 +109,7 @@ class LockedFile:
 
     def __init__(self, folder: Path, out: str) -> None:
         self._path = folder / FILE_NAME
-        self._made = not folder.exists()
+        self._made, self._is_locked = not folder.exists(), True
         try:
             make_folder(folder)
             self._file = self._locked(out)
@@ -118,6 +126,7 @@ class LockedFile:
                 os.close(file)
                 raise _in_use(out, there) from None
             except OSError:  # a file system without locks: the lease decides alone
+                self._is_locked = False
                 return file
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file), self._path.stat()):
@@ -143,6 +152,9 @@ class LockedFile:
                 if self._made:
                     self._path.parent.rmdir()  # nothing was written
 
+    def is_dead(self, lease: Lease) -> bool:
+        return lease.is_surely_dead or (self._is_locked and lease.host == socket.gethostname())
+
     def close(self) -> None:
         os.close(self._file)
 
@@ -159,7 +171,7 @@ def _in_use(out: str, lease: Lease | None) -> FolderInUse:
 def _await_the_end(place: Place, out: str, say: Say) -> None:
     """Return once no living driver has the lease; raises FolderInUse as soon as one renews it."""
     first = place.read()
-    if first is None or first.is_surely_dead:
+    if first is None or place.is_dead(first):
         return
     if abs(time.time() - first.renewed) < OLD_SECONDS:
         say(f"{out}: waiting up to {DEAD_AFTER_SECONDS:.0f} s to see whether its last driver lives ({first.words})")

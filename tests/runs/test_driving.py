@@ -122,6 +122,13 @@ def test_a_lease_that_another_host_renews_no_longer_is_taken_over_and_said(
     assert "is gone (process 7 on far" in said[1]
 
 
+def test_nobody_waits_for_a_driver_of_this_host_whose_lock_is_gone(tmp_path, said):
+    lease = dataclasses.replace(elsewhere(), host=socket.gethostname())
+    storage.publish(str(tmp_path / FILE_NAME), lease.to_bytes())
+    with driving(str(tmp_path), said.append):
+        assert said == []
+
+
 def test_nobody_waits_for_an_old_lease(memory, said):
     then = time.time() - 2 * module.OLD_SECONDS
     storage.publish(f"{memory}/{FILE_NAME}", elsewhere(since=then, renewed=then).to_bytes())
