@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,8 @@ def test_a_signal_while_ray_ends_lets_it_end(number, command, tmp_path):
     driver = Driver((*command, "--ray", "local"), tmp_path / "meeting", RAY_ENDS)
     driver.wait_until_stopped()
     driver.process.send_signal(number)
+    with pytest.raises(subprocess.TimeoutExpired):
+        driver.process.wait(3)  # it does not go before Ray
     driver.go_on()
     assert_ended_in_order(driver)
     assert driver.left() == []

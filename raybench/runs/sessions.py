@@ -44,7 +44,7 @@ class ComingSession:
         self._job, self._settings = job, settings
         self._shown = progress(settings.progress)
         self._thread = threading.Thread(target=self._live, name="raybench-session", daemon=True)
-        self._up, self._ending = threading.Event(), threading.Event()
+        self._up, self._ending, self._ended = threading.Event(), threading.Event(), threading.Event()
         self._session: Session | None = None
         self._failure: BaseException | None = None
 
@@ -75,9 +75,11 @@ class ComingSession:
         if self._thread.ident is None:
             return
         try:
-            self._thread.join()
+            self._ended.wait()
         except KeyboardInterrupt:
-            self._thread.join()  # Ray's end is near, and a process that goes before it leaves Ray's threads in the air
+            # Ray's end is near, and a process that goes before it leaves Ray's threads in the air. An event is waited
+            # for, since Python 3.11 takes a thread for ended once a `join` of it was interrupted.
+            self._ended.wait()
             raise
 
     def _live(self) -> None:
@@ -88,9 +90,12 @@ class ComingSession:
             self._failure = error
         sys.setswitchinterval(USUAL_TURN_SECONDS)
         self._up.set()
-        if self._session is not None:
-            self._ending.wait()
-            self._session.executor.close()
+        try:
+            if self._session is not None:
+                self._ending.wait()
+                self._session.executor.close()
+        finally:
+            self._ended.set()
 
     def _started(self) -> Session | None:
         """The session; None if it was ended before Ray's own start."""
