@@ -7,6 +7,7 @@
         StorageError        a URI that can't be reached: credentials, bucket, permission
           StorageUnavailable  a store that does not answer for now: nobody's fault, it may do so later
         ManifestMismatch    the output folder belongs to another run
+        FolderInUse         the output folder has a driver that is at work
         Problems            several of the above, found together
       ShardFailed           a shard failed for good: exit code 3
       CorruptShard          a broken stage file; Run maps it again, nobody else handles it
@@ -55,6 +56,10 @@ class StorageUnavailable(StorageError):
 
 class ManifestMismatch(InputError):
     """The output folder holds a run with other arguments."""
+
+
+class FolderInUse(InputError):
+    """Another driver is at work on the output folder."""
 
 
 class Problems(InputError):

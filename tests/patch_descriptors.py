@@ -61,6 +61,15 @@ class Failing(Block4):
         raise Unpicklable("no", "luck")
 
 
+class Leaking(Block4):
+    """Raises as a library would that shows what it was given: a signed URL, and the secrets of the environment."""
+
+    def describe(self, patches):
+        secrets = {name: value for name, value in os.environ.items() if "PLANTED" in name or name.startswith("AWS_")}
+        url = f"https://{os.environ['PLANTED_PASSWORD']}@host/a?X-Amz-Signature=planted-sig&sig=planted-too"
+        raise OSError(f"GET {url} with Authorization: planted-header failed in {secrets}")
+
+
 class NotANumber(Block4):
     """Gives NaN for the third patch."""
 

@@ -7,7 +7,6 @@ so that help and lists are there at once.
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from raybench import __version__
+from raybench.atomic_files import not_for_everybody
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.list_sizes import ListSizes
 from raybench.cli.groups import GroupedCommand
+from raybench.cli.interrupts import end_in_order_on_signals, say_interrupted
 from raybench.descriptors import (
     DESCRIPTORS,
     FLOW_METHODS,
@@ -29,6 +30,7 @@ from raybench.descriptors import (
     RUN_CODE,
 )
 from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
+from raybench.masking import masked
 from raybench.parallel import in_parallel
 from raybench.visible import AS_ESCAPES, visible, visible_lines
 
@@ -43,7 +45,7 @@ MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
 def main(arguments: Sequence[str] | None = None) -> None:
     """The `raybench` command."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `ray job stop` ends a run as Ctrl-C does
+    end_in_order_on_signals()
     sys.exit(exit_code(arguments))
 
 
@@ -54,29 +56,33 @@ def exit_code(arguments: list[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2
-    except (InputError, click.ClickException) as error:
+    except (KeyboardInterrupt, click.Abort):
+        return say_interrupted()
+    except Exception as error:  # noqa: BLE001 (the last line of defence: say it in one line)
+        code = _say_error(error)
+        if "--debug" in arguments:
+            click.echo(masked(visible_lines(traceback.format_exc())), err=True)
+        return code
+    return 0
+
+
+def _say_error(error: Exception) -> int:
+    """Say what went wrong; the exit code."""
+    if isinstance(error, InputError | click.ClickException):
         _say_problems(error)
-        code = 2
-    except ShardFailed as error:
+        return 2
+    if isinstance(error, ShardFailed):
         _say(f"error: {error}", err=True)
         _say("what is published stays; the same command goes on from there", err=True)
-        code = 3
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; the same command resumes: what is published is not computed again", err=True)
-        return 130
-    except Exception as error:  # noqa: BLE001 (the last line of defence: say it in one line)
-        _say(f"error: {type(error).__name__}: {error} (unexpected; --debug shows where)", err=True)
-        code = 1
-    else:
-        return 0
-    if "--debug" in arguments:
-        click.echo(visible_lines(traceback.format_exc()), err=True)
-    return code
+        return 3
+    _say(f"error: {type(error).__name__}: {error} (unexpected; --debug shows where)", err=True)
+    return 1
 
 
 def _say(line: str, err: bool = False) -> None:
-    """One line for a terminal; what it holds of names from data can neither end it nor command the terminal."""
-    click.echo(visible(line), err=err)
+    """One line for a terminal. Names from data in it can neither end it nor command the terminal; a signed URL, which a
+    library's error may hold, is masked."""
+    click.echo(visible(masked(line)), err=err)
 
 
 def _say_problems(error: InputError | click.ClickException) -> None:
@@ -263,7 +269,8 @@ def demo(out: str, ray: str, progress: str) -> None:
     from raybench.demo.tour import run_demo
     from raybench.runs.jobs import Settings
 
-    tables, page = run_demo(Path(out).absolute(), Settings(ray=ray, progress=progress))
+    with not_for_everybody():
+        tables, page = run_demo(Path(out).absolute(), Settings(ray=ray, progress=progress))
     for table in tables:
         click.echo(table.to_text())
     _say(f"report {page}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Stage
 from raybench.errors import CorruptShard, InputError, ShardFailed, StorageUnavailable
+from raybench.masking import masked
 
 MOST_FAILURES = 3
 
@@ -31,7 +32,7 @@ class Failure:
         final = isinstance(error, InputError | CorruptShard) and not isinstance(error, StorageUnavailable)
         ours = error if final else None
         trace = "".join(traceback.format_exception(error))
-        return cls(f"{type(error).__name__}: {error}", trace, ours)
+        return cls(masked(f"{type(error).__name__}: {error}"), masked(trace), ours)
 
 
 class Attempts:

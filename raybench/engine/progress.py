@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from raybench.engine.stages import Receipt
+from raybench.masking import masked
 
 LOG_EVERY_SECONDS = 5.0  # job logs are read by people: one line per stage and every few seconds, not one per shard
 
@@ -129,7 +130,8 @@ class JsonLines(Observer):
         }
 
     def _write(self, **fields: object) -> None:
-        self._stream.write(json.dumps(fields) + "\n")
+        shown = {name: masked(value) if isinstance(value, str) else value for name, value in fields.items()}
+        self._stream.write(json.dumps(shown) + "\n")
         self._stream.flush()
 
 

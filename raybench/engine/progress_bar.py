@@ -8,6 +8,7 @@ from rich.text import Text
 
 from raybench.engine.progress import Observer, Pace
 from raybench.engine.stages import Receipt
+from raybench.masking import masked
 from raybench.visible import visible
 
 
@@ -47,7 +48,7 @@ class Bar(Observer):
             self._task = None
 
     def said(self, message: str) -> None:
-        self._progress.console.print(visible(message), markup=False, highlight=False)
+        self._progress.console.print(visible(masked(message)), markup=False, highlight=False)
 
 
 class _PaceColumn(ProgressColumn):

@@ -14,6 +14,7 @@ from raybench.descriptors.precision import EXACT
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.parallel import in_parallel
+from raybench.runs.driving import driving
 from raybench.runs.finished import read_tables
 from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
@@ -84,9 +85,7 @@ def _ready(job: Job[Any], settings: Settings) -> Ready:
     if path is not None and path.exists() and not path.is_dir():
         raise ConfigError(f"--out {job.out}: is a file; name a folder")
     asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
-    there = _manifest_there(job.out, settings.overwrite) if job.out else None
-    if there is not None and not settings.overwrite:
-        refuse_other_run(there, asked, job.out)
+    there = _manifest_there(asked, job.out, settings) if job.out else None
     plan = BENCHMARKS[job.benchmark].open().prepare(job)
     return Ready(job, plan, dataclasses.replace(asked, inputs=plan.inputs), there)
 
@@ -102,11 +101,19 @@ def _may_be_done(job: Job[Any], settings: Settings) -> bool:
 
 def _evaluate(ready: Ready, settings: Settings, session: ComingSession) -> Evaluation:
     job, there = ready.job, ready.there
-    if there is not None and not settings.overwrite and there.is_done_as(ready.asked):
+    if there is not None and _answers(there, ready.asked, settings):
         return _found(job, settings, there)
-    # What is there is removed only once the run has started, and until it is done the manifest knows of it.
-    asked = dataclasses.replace(ready.asked, files=there.files if there else [])
-    return _perform(job, settings, asked, ready.plan, session.get())
+    with driving(job.out, session.say):
+        there = _manifest_there(ready.asked, job.out, settings)  # as the last driver left it
+        if there is not None and _answers(there, ready.asked, settings):
+            return _found(job, settings, there)
+        # What is there is removed only once the run has started, and until it is done the manifest knows of it.
+        asked = dataclasses.replace(ready.asked, files=there.files if there else [])
+        return _perform(job, settings, asked, ready.plan, session.get())
+
+
+def _answers(there: Manifest, asked: Manifest, settings: Settings) -> bool:
+    return not settings.overwrite and there.is_done_as(asked)
 
 
 def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
@@ -114,7 +121,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     run.say(f"{job.benchmark}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     asked.publish(job.out)
-    _remove_results(asked, job.out)
+    _remove_results(asked, job)
     outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
     outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)
@@ -138,13 +145,17 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     return Evaluation(job.out, tables, report)
 
 
-def _manifest_there(out: str, overwrite: bool) -> Manifest | None:
+def _manifest_there(asked: Manifest, out: str, settings: Settings) -> Manifest | None:
+    """The manifest in the folder; raises if it is of another run that may not be replaced."""
     try:
-        return read_manifest(out)
+        there = read_manifest(out)
     except DataError:
-        if not overwrite:
+        if not settings.overwrite:
             raise
         return None  # a broken one names no files to remove; it is replaced
+    if there is not None and not settings.overwrite:
+        refuse_other_run(there, asked, out)
+    return there
 
 
 def _remove_stages(job: Job[Any], settings: Settings, done: Manifest) -> None:
@@ -184,10 +195,14 @@ def _file_names(outcome: Outcome) -> list[str]:
     return [outcome.main.file_name, *(f"tables/{table.file_name}" for table in outcome.further)]
 
 
-def _remove_results(there: Manifest, out: str) -> None:
-    """What the manifest says an earlier run wrote, and its receipts; nothing else, and the store stays."""
-    in_parallel(storage.delete, [storage.join(out, name) for name in there.files])
-    storage.delete_folder(storage.join(out, "receipts"))
+def _remove_results(there: Manifest, job: Job[Any]) -> None:
+    """What the manifest says an earlier run wrote, its receipts, and what it was writing when it was killed.
+
+    Nothing else, and the store stays.
+    """
+    in_parallel(storage.delete, [storage.join(job.out, name) for name in there.files])
+    storage.delete_folder(storage.join(job.out, "receipts"))
+    storage.remove_leftovers(job.out, beside=job.store)
 
 
 def _arguments(job: Job[Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from raybench import storage
 from raybench.benchmarks.job import EXECUTION, Benchmark, Job
 from raybench.benchmarks.options import Option, option, options_of
 from raybench.errors import ConfigError, suggestion
+from raybench.masking import credential_in
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ def make_job(benchmark: Benchmark, given: Mapping[str, Any]) -> tuple[Job[Any], 
         if key not in known:
             raise ConfigError(f"{benchmark.name}: unknown option {key}{suggestion(key, known)}")
     values = {key: _value(known[key], value) for key, value in given.items() if value is not None}
+    _refuse_credentials(known, values)
     values["ray"] = values.get("ray") or ("auto" if os.environ.get("RAY_ADDRESS") else "local")
     own_store = storage.join(values["out"], "stages") if values.get("out") else ""
     values["store"] = values.get("store") or own_store
@@ -43,6 +45,14 @@ def make_job(benchmark: Benchmark, given: Mapping[str, Any]) -> tuple[Job[Any], 
     settings = Settings(**_part(values, Settings))
     _check(benchmark, job, settings, own_store)
     return job, settings
+
+
+def _refuse_credentials(known: Mapping[str, Option], values: Mapping[str, Any]) -> None:
+    """Arguments are written into the manifest, which is for anybody to read."""
+    for key, value in values.items():
+        found = credential_in(f"--{known[key].name}", value)
+        if found:
+            raise ConfigError(f"{found}; arguments are written into the manifest: leave it in the environment")
 
 
 def _value(known: Option, value: Any) -> Any:

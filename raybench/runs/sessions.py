@@ -17,6 +17,7 @@ from typing import Any
 from raybench.benchmarks.job import Job
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer, Observers, progress
+from raybench.engine.ray_environment import for_the_driver
 from raybench.engine.run import Executor
 from raybench.errors import ConfigError
 from raybench.runs.jobs import Settings
@@ -43,7 +44,7 @@ class ComingSession:
         self._job, self._settings = job, settings
         self._shown = progress(settings.progress)
         self._thread = threading.Thread(target=self._live, name="raybench-session", daemon=True)
-        self._up, self._ending = threading.Event(), threading.Event()
+        self._up, self._ending, self._ended = threading.Event(), threading.Event(), threading.Event()
         self._session: Session | None = None
         self._failure: BaseException | None = None
 
@@ -52,6 +53,10 @@ class ComingSession:
         if self._thread.ident is None:
             sys.setswitchinterval(SHORT_TURN_SECONDS)
             self._thread.start()
+
+    def say(self, message: str) -> None:
+        """A line for the person who watches, whether or not it is up."""
+        self._shown.said(message)
 
     def get(self) -> Session:
         """The session, once it is up; raises what kept it from that."""
@@ -67,8 +72,15 @@ class ComingSession:
 
     def close(self) -> None:
         self._ending.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        if self._thread.ident is None:
+            return
+        try:
+            self._ended.wait()
+        except KeyboardInterrupt:
+            # Ray's end is near, and a process that goes before it leaves Ray's threads in the air. An event is waited
+            # for, since Python 3.11 takes a thread for ended once a `join` of it was interrupted.
+            self._ended.wait()
+            raise
 
     def _live(self) -> None:
         """The session's life, from its start to its end."""
@@ -78,9 +90,12 @@ class ComingSession:
             self._failure = error
         sys.setswitchinterval(USUAL_TURN_SECONDS)
         self._up.set()
-        if self._session is not None:
-            self._ending.wait()
-            self._session.executor.close()
+        try:
+            if self._session is not None:
+                self._ending.wait()
+                self._session.executor.close()
+        finally:
+            self._ended.set()
 
     def _started(self) -> Session | None:
         """The session; None if it was ended before Ray's own start."""
@@ -90,8 +105,9 @@ class ComingSession:
         if self._ending.wait(BEFORE_RAY_SECONDS):
             return None
         # Only a run on Ray pays for importing it, a quarter of a second, in which many a wrong file is found.
-        from raybench.engine.ray_core import connect
-        from raybench.engine.telemetry import Counters
+        with for_the_driver(local=settings.ray == "local"):
+            from raybench.engine.ray_core import connect
+            from raybench.engine.telemetry import Counters
 
         if self._ending.is_set():
             return None

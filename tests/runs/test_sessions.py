@@ -36,6 +36,23 @@ def prepare(job):
 BENCHMARK = dataclasses.replace(toy_benchmark.BENCHMARK, prepare=prepare)
 """
 
+# Inputs that are read by a library which, as OpenCV does, puts back the path for modules that it found.
+RACING = """
+import dataclasses, sys, time
+from pathlib import Path
+import toy_benchmark
+
+def prepare(job):
+    found = list(sys.path)
+    while "thirdparty_files" not in sys.path[0]:
+        time.sleep(0)
+    sys.path = found
+    Path(job.out).with_name("put back").touch()
+    return toy_benchmark.BENCHMARK.prepare(job)
+
+BENCHMARK = dataclasses.replace(toy_benchmark.BENCHMARK, prepare=prepare)
+"""
+
 
 @pytest.fixture
 def words(tmp_path):
@@ -103,6 +120,15 @@ def test_input_found_bad_while_ray_comes_up_leaves_no_process(tmp_path):
     assert (left["code"], len(left["started"])) == (2, 1)
     assert [line for line in said.splitlines() if line.startswith("error: ")] == ["error: words.txt: line 1: spoiled"]
     assert processes_of(left["started"][0]) == []
+
+
+@pytest.mark.ray(own=True)
+def test_a_library_that_puts_back_the_path_while_ray_is_imported_does_no_harm(words, tmp_path):
+    (tmp_path / "racing.py").write_text(RACING)
+    given = ("--words", words, "--out", tmp_path / "out", "--ray", "local")
+    left, said = toy(tmp_path, *given, where="racing:BENCHMARK")
+    assert left["code"] == 0, said
+    assert (tmp_path / "put back").exists()
 
 
 def test_problems_of_inputs_come_before_those_of_ray(words, tmp_path):
