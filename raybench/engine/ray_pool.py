@@ -6,7 +6,10 @@ No result lives in an actor: publishing is all it does. Which shard goes where i
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -106,6 +109,13 @@ class Seat:
     node: str | None = None
     given: int = 0  # shards, over all stages
     calls: dict[Any, Given] = field(default_factory=dict)
+    looked_at: int = 0  # `given` when somebody last looked whether it is idle
+    idle_since: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it never had work nor, as far as is known, a node: an autoscaler may be starting one for it."""
+        return self.node is None and not self.given
 
 
 @dataclass(frozen=True)
@@ -117,15 +127,38 @@ class Given:
 
 
 class Pool:
-    """Actors of one kind, kept over stages; a dead one is replaced. Each holds `cpus` and, if it is for them, a GPU."""
+    """Actors of one kind, kept over stages; a dead one is replaced. Each holds `cpus` and, if it is for them, a GPU.
 
-    def __init__(self, device: str, cpus: int) -> None:
-        self.device, self.cpus = device, cpus
+    `accelerators` are the kinds of GPU that will do, by Ray's names; any if there are none.
+    """
+
+    def __init__(self, device: str, cpus: int, accelerators: Sequence[str] = ()) -> None:
+        self.device, self.cpus, self.accelerators = device, cpus, accelerators
         self.seats: list[Seat] = []
 
     def grow_to(self, count: int) -> None:
         while len(self.seats) < count:
             self.seats.append(self._new_seat())
+
+    def shrink_to(self, count: int, idle_seconds: float) -> None:
+        """End actors beyond `count` that have nothing to do, so that an autoscaler may end their nodes.
+
+        Those that were idle for less than so many seconds stay: the next stage may want them. Those that wait for a
+        node go at once, else one would be started for nothing. With `math.inf` all are kept.
+        """
+        if math.isinf(idle_seconds):
+            return
+        now = time.monotonic()
+        for seat in self.seats:
+            if seat.calls or seat.given != seat.looked_at:
+                seat.looked_at, seat.idle_since = seat.given, now
+        spare = [s for s in self.seats if not s.calls and (s.is_pending or now - s.idle_since >= idle_seconds)]
+        at_work = {seat.node for seat in self.seats if seat.calls}
+        # Whole nodes first: one that keeps a single actor stays.
+        spare.sort(key=lambda seat: (not seat.is_pending, seat.node in at_work, seat.node or ""))
+        for seat in spare[: max(len(self.seats) - count, 0)]:
+            self.seats.remove(seat)
+            _end(seat)
 
     def ask_who_is_there(self) -> None:
         """An actor may have died while it was idle: nobody is given work before it answers."""
@@ -139,12 +172,18 @@ class Pool:
 
     def close(self) -> None:
         for seat in self.seats:
-            with suppress(Exception):  # a Ray that is gone took the actor along; the error that matters is another
-                ray.kill(seat.actor)
+            _end(seat)
         self.seats = []
 
     def _new_seat(self, failed_starts: int = 0) -> Seat:
-        grant = {"num_cpus": self.cpus, "num_gpus": int(self.device == "gpu"), "max_concurrency": MOST_PER_ACTOR + 1}
+        grant: dict[str, Any] = {"num_cpus": self.cpus, "num_gpus": int(self.device == "gpu")}
+        if self.accelerators:
+            grant["label_selector"] = {GPU_MODEL_LABEL: f"in({','.join(self.accelerators)})"}
         remote: Any = ray.remote(Worker)  # Ray's own types do not know actors made this way
-        actor = remote.options(max_restarts=0, **grant).remote(self.device)
+        actor = remote.options(max_restarts=0, max_concurrency=MOST_PER_ACTOR + 1, **grant).remote(self.device)
         return Seat(actor, actor.ready.remote(), failed_starts)
+
+
+def _end(seat: Seat) -> None:
+    with suppress(Exception):  # a Ray that is gone took the actor along; the error that matters is another
+        ray.kill(seat.actor)

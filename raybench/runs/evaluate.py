@@ -24,7 +24,7 @@ from raybench.runs.sessions import ComingSession, Session, coming_session
 from raybench.table import Table
 
 # Arguments that change time and place, never a result: a run may be resumed with others.
-TIME_AND_PLACE = ("out", "store", "gpus", "verify_inputs")
+TIME_AND_PLACE = ("out", "store", "gpus", "accelerator_type", "verify_inputs")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""Whether a run works on GPUs and on how many to begin with: what there is, what was asked for, what may be added.
+
+Ray has no public call for what its autoscaler may add (ray-project/ray issue 49501 wishes for one). A driver on the
+head of a cluster that `ray up` made reads it in the cluster's file; elsewhere `--gpus` asks for what is not there yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from raybench.engine.progress import Observer
+from raybench.engine.ray_loads import Machines
+from raybench.engine.ray_pool import GPU_MODEL_LABEL
+from raybench.errors import ConfigError
+
+CLUSTER_FILE = "ray_bootstrap_config.yaml"  # `ray up` leaves it in the head's home folder
+
+
+def devices_to_use(
+    asked: int | None,
+    device: str,
+    kinds: Collection[str],
+    there: Machines,
+    own_machine: bool,
+    observer: Observer,
+) -> int:
+    """The number of device actors to begin with, 0 for none; raises ConfigError. `own_machine`: nothing can join."""
+    if device == "cpu":
+        return 0
+    count = there.gpus_of(kinds)
+    if asked and own_machine and asked > count:
+        kind = f" ({' or '.join(kinds)})" if kinds else ""
+        raise ConfigError(f"--gpus {asked}: this machine has {count}{kind}; give at most that, or --ray ADDRESS")
+    if asked is not None:
+        return asked
+    if count:
+        return count
+    if _may_add_gpus(kinds, there):
+        observer.said("no GPU is up yet: stages that use one will ask the cluster's autoscaler")
+        return 1
+    if kinds:
+        raise ConfigError(
+            f"--accelerator-type {','.join(kinds)}: this Ray has no such GPU now (found: {kinds_there(there)}); "
+            "name one of those, or ask for some by --gpus N"
+        )
+    if device == "gpu":
+        more = ", or ask its autoscaler for some by --gpus N" if there.groups else ""
+        raise ConfigError(
+            f"--device gpu: this Ray has no GPU; give --device cpu, or --ray ADDRESS of one that has{more}"
+        )
+    if there.groups:
+        observer.said(
+            "no GPU is up, and Ray does not tell what its autoscaler may add: --gpus N asks for N; using CPUs"
+        )
+    return 0
+
+
+def kinds_there(there: Machines) -> str:
+    """The kinds of GPU that there are, in words."""
+    return ", ".join(sorted(kind or "a kind unknown to Ray" for kind in there.gpus)) or "none"
+
+
+def _may_add_gpus(kinds: Collection[str], there: Machines, home: Path | None = None) -> bool:
+    """Whether the cluster's file, if this is its head, has a type of node with such a GPU."""
+    try:
+        config = yaml.safe_load(((home or Path.home()) / CLUSTER_FILE).read_text())
+        if config["head_node_type"] not in there.groups:
+            return False  # the file of another cluster
+        nodes: list[dict[str, Any]] = list(config["available_node_types"].values())
+    except (OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return any(
+        node.get("max_workers", 1) and node["resources"].get("GPU", 0) and (not kinds or _kind(node) in kinds)
+        for node in nodes
+    )
+
+
+def _kind(node: dict[str, Any]) -> str | None:
+    kind: str | None = node.get("labels", {}).get(GPU_MODEL_LABEL)
+    return kind
