@@ -54,7 +54,7 @@ class Autoscaled:
 
 
 @contextmanager
-def autoscaled(folder, kinds):
+def autoscaled(folder, kinds, provider=PROVIDER):
     """Such a cluster, with these types of worker nodes; all its processes are ended."""
     import ray.util
 
@@ -68,7 +68,7 @@ def autoscaled(folder, kinds):
         "upscaling_speed": 100.0,
         "provider": {
             "type": "external",
-            "module": PROVIDER,
+            "module": provider,
             "gcs_address": address,
             "head_node_id": HEAD_ID,
             "launch_multiple": True,

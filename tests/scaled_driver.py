@@ -1,7 +1,7 @@
 """A driver on a cluster that an autoscaler grows: a wide stage, then a narrow one that takes long.
 
-`python scaled_driver.py ADDRESS OUT cpu|gpu` prints, as JSON, the CPUs and GPUs that Ray has at the end of each stage.
-Minutes that make sense for a cloud are seconds here.
+`python scaled_driver.py ADDRESS OUT cpu|gpu SECONDS` prints, as JSON, the CPUs and GPUs that Ray has at the end of each
+stage; the narrow one takes so long. Minutes that make sense for a cloud are seconds here.
 """
 
 import json
@@ -10,11 +10,9 @@ import sys
 import ray
 from number_stages import Squares
 
-from raybench.engine import demand, ray_core, ray_flow
+from raybench.engine import demand, ray_core, ray_flow, ray_pool
 from raybench.engine.progress import JsonLines
 from raybench.engine.run import Run
-
-NARROW_SECONDS = 25.0  # the idle time of actors, that of nodes, and some
 
 
 def there():
@@ -22,15 +20,15 @@ def there():
     return [int(total.get("CPU", 0)), int(total.get("GPU", 0))]
 
 
-def main(address, out, device):
+def main(address, out, device, narrow_seconds):
     demand.WORTH_A_NODE_SECONDS = ray_flow.LOOK_EVERY_SECONDS = 0.5
-    ray_core.IDLE_SECONDS = 2.0
+    ray_core.IDLE_SECONDS, ray_pool.ELSEWHERE_AFTER_SECONDS = 2.0, 5.0
     executor = ray_core.connect(address, cpus=None, gpus=None, device="auto", observer=JsonLines())
     run = Run(out, f"{out}/stages", executor, JsonLines())
     seen = {"begin": there(), "gpus": executor.gpus}
     run.map(Squares(name="wide", pause=0.5, on_device=device == "gpu"), 80, 1)
     seen["wide"] = there()
-    run.map(Squares(name="narrow", how="narrow", pause=NARROW_SECONDS), 1, 1)
+    run.map(Squares(name="narrow", how="narrow", pause=float(narrow_seconds)), 1, 1)
     seen["narrow"] = there()
     executor.close()
     print(json.dumps(seen))

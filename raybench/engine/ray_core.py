@@ -10,17 +10,17 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
 
 from raybench.engine.demand import Demand
 from raybench.engine.progress import Observer
-from raybench.engine.ray_devices import devices_to_use, kinds_there
+from raybench.engine.ray_devices import devices_to_use, gpu_nodes_to_add, kinds_there
 from raybench.engine.ray_flow import SAY_EVERY_SECONDS, Flow
 from raybench.engine.ray_loads import LoadsAhead, Machines
-from raybench.engine.ray_pool import Pool
+from raybench.engine.ray_pool import Pool, Seat
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Receipt, Sink, Stage
 from raybench.errors import ConfigError
@@ -45,13 +45,14 @@ class RayExecutor:
         owned: bool,
         *,
         accelerators: Sequence[str] = (),
+        elsewhere: Sequence[Mapping[str, str]] = (),
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.gpus = gpus
         self._observer, self._cpus, self._owned = observer, cpus, owned
         self._insist_on_gpus, self._idle_seconds = insist_on_gpus, idle_seconds
-        self._cpu_pool = Pool("cpu", cpus=1)
-        self._gpu_pool = Pool("gpu", cpus=0, accelerators=accelerators)
+        self._cpu_pool = Pool("cpu", 1)
+        self._gpu_pool = Pool("gpu", 0, accelerators, elsewhere)
 
     def map(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> Iterator[Receipt]:
         """A receipt for each shard as it is published, in any order."""
@@ -73,8 +74,11 @@ class RayExecutor:
         demand = Demand(len(shards), self.gpus if self._insist_on_gpus else None)
 
         def fit(there: Machines, left: int) -> None:
-            wanted = demand.wanted(there.gpus_of(pool.accelerators), left, grows=bool(there.groups))
-            self._fit(pool, wanted)
+            self._fit(pool, demand.wanted(there.gpus_of(pool.accelerators), left, grows=bool(there.groups)))
+            waiting = [seat for seat in pool.seats if seat.is_pending]
+            # Nodes beyond those that were asked for need not come at any price.
+            if self._insist_on_gpus or len(waiting) == len(pool.seats):
+                self._ask_elsewhere(pool, waiting, there)
 
         def look(there: Machines, left: int) -> None:
             fit(there, left)
@@ -125,17 +129,22 @@ class RayExecutor:
         if self._owned:
             ray.shutdown()
 
+    def _ask_elsewhere(self, pool: Pool, waiting: Sequence[Seat], there: Machines) -> None:
+        pool.ask_elsewhere(waiting, there.gpus_of(pool.accelerators) - (len(pool.seats) - len(waiting)))
+
     def _await(self, pool: Pool) -> None:
-        waiting = [seat.ready for seat in pool.seats]
-        while waiting:
-            _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=SAY_EVERY_SECONDS)
-            if waiting:
-                up = len(pool.seats) - len(waiting)
-                words = f"waiting for GPUs: {up} of {len(pool.seats)} are up"
-                if pool.accelerators:
-                    kinds = " or ".join(pool.accelerators)
-                    words += f"; asked for {kinds}, the cluster has {kinds_there(Machines.there())}"
-                self._observer.said(words)
+        """Wait until all actors are up, and say how many are."""
+        while True:
+            calls = [seat.ready for seat in pool.seats]
+            _, missing = ray.wait(calls, num_returns=len(calls), timeout=SAY_EVERY_SECONDS)
+            if not missing:
+                return
+            there = Machines.there()
+            words = f"waiting for GPUs: {len(calls) - len(missing)} of {len(calls)} are up"
+            if pool.accelerators:
+                words += f"; asked for {' or '.join(pool.accelerators)}, the cluster has {kinds_there(there)}"
+            self._observer.said(words)
+            self._ask_elsewhere(pool, [seat for seat in pool.seats if seat.ready in missing], there)
 
 
 def connect(
@@ -162,8 +171,9 @@ def connect(
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ConfigError(f"--ray {address}: no Ray there ({error}); give an address, local or off") from error
     own_machine = owned and address == "local"  # nothing joins or leaves it
+    there = Machines.there()
     try:
-        count = devices_to_use(gpus, device, accelerators, Machines.there(), own_machine, observer)
+        count = devices_to_use(gpus, device, accelerators, there, own_machine, observer)
     except BaseException:
         if owned:
             ray.shutdown()
@@ -175,6 +185,7 @@ def connect(
         insist_on_gpus=gpus is not None,
         owned=owned,
         accelerators=accelerators,
+        elsewhere=[] if own_machine else gpu_nodes_to_add(accelerators, there),
         idle_seconds=math.inf if own_machine else IDLE_SECONDS,
     )
 

@@ -18,6 +18,7 @@ from raybench.engine.ray_pool import GPU_MODEL_LABEL
 from raybench.errors import ConfigError
 
 CLUSTER_FILE = "ray_bootstrap_config.yaml"  # `ray up` leaves it in the head's home folder
+MARKET_LABEL = "ray.io/market-type"  # spot or on-demand
 
 
 def devices_to_use(
@@ -39,7 +40,7 @@ def devices_to_use(
         return asked
     if count:
         return count
-    if _may_add_gpus(kinds, there):
+    if _types_to_add(kinds, there):
         observer.said("no GPU is up yet: stages that use one will ask the cluster's autoscaler")
         return 1
     if kinds:
@@ -64,21 +65,28 @@ def kinds_there(there: Machines) -> str:
     return ", ".join(sorted(kind or "a kind unknown to Ray" for kind in there.gpus)) or "none"
 
 
-def _may_add_gpus(kinds: Collection[str], there: Machines, home: Path | None = None) -> bool:
-    """Whether the cluster's file, if this is its head, has a type of node with such a GPU."""
+def gpu_nodes_to_add(kinds: Collection[str], there: Machines) -> list[dict[str, str]]:
+    """Labels of the nodes with such a GPU that the autoscaler can add, those of the highest priority first."""
+    types = sorted(_types_to_add(kinds, there), key=lambda node: -node.get("priority", 0))
+    found: list[dict[str, str]] = []
+    for node in types:
+        labels = {key: value for key, value in node.get("labels", {}).items() if key in (GPU_MODEL_LABEL, MARKET_LABEL)}
+        if labels and labels not in found:
+            found.append(labels)
+    return found
+
+
+def _types_to_add(kinds: Collection[str], there: Machines) -> list[dict[str, Any]]:
+    """The types of node with such a GPU in the cluster's file, if this is its head."""
     try:
-        config = yaml.safe_load(((home or Path.home()) / CLUSTER_FILE).read_text())
+        config = yaml.safe_load((Path.home() / CLUSTER_FILE).read_text())
         if config["head_node_type"] not in there.groups:
-            return False  # the file of another cluster
-        nodes: list[dict[str, Any]] = list(config["available_node_types"].values())
+            return []  # the file of another cluster
+        types: list[dict[str, Any]] = [
+            node
+            for node in config["available_node_types"].values()
+            if node.get("max_workers", 1) and node["resources"].get("GPU", 0)
+        ]
+        return [node for node in types if not kinds or node.get("labels", {}).get(GPU_MODEL_LABEL) in kinds]
     except (OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError):
-        return False
-    return any(
-        node.get("max_workers", 1) and node["resources"].get("GPU", 0) and (not kinds or _kind(node) in kinds)
-        for node in nodes
-    )
-
-
-def _kind(node: dict[str, Any]) -> str | None:
-    kind: str | None = node.get("labels", {}).get(GPU_MODEL_LABEL)
-    return kind
+        return []

@@ -319,3 +319,19 @@ def test_gpus_of_a_kind_that_no_node_has_are_waited_for_in_words(executor, tmp_p
     run = new_run(tmp_path, executor(gpus=1, heard=heard, accelerators=("T4", "L4")), heard)
     with pytest.raises(Enough, match="0 of 1 are up; asked for T4 or L4, the cluster has a kind unknown to Ray"):
         run.map(Squares(on_device=True), 4, 1)
+
+
+@pytest.mark.parametrize("insist", [True, False])
+def test_an_actor_that_waits_in_vain_asks_for_another_kind_of_node(local_ray, tmp_path, monkeypatch, insist):
+    from raybench.engine import ray_core, ray_flow, ray_pool
+
+    monkeypatch.setattr(ray_core, "SAY_EVERY_SECONDS", 0.3)
+    monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.3)
+    monkeypatch.setattr(ray_pool, "ELSEWHERE_AFTER_SECONDS", 0.5)
+    (here,) = {node["NodeID"] for node in local_ray.nodes() if node["Alive"]}
+    elsewhere = [{"ray.io/market-type": "spot"}, {"ray.io/node-id": here}]
+    by = ray_core.RayExecutor(Heard(), 2, 2, insist, owned=False, accelerators=("T4",), elsewhere=elsewhere)
+    run = new_run(tmp_path, by)
+    run.map(Squares(on_device=True), 8, 1)
+    assert {seat.choice for seat in by._gpu_pool.seats if seat.given} == {2}
+    by.close()

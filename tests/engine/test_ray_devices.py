@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from conftest import GOLDEN
 
 from raybench.engine.progress import Observer
-from raybench.engine.ray_devices import CLUSTER_FILE, devices_to_use
+from raybench.engine.ray_devices import CLUSTER_FILE, devices_to_use, gpu_nodes_to_add
 from raybench.engine.ray_loads import Machines
 from raybench.errors import ConfigError
 
@@ -91,3 +92,16 @@ def test_a_gpu_that_is_nowhere_is_an_error_that_names_those_that_are(home):
         use(machines(groups=["workers"]), device="gpu")
     with pytest.raises(ConfigError, match=r"--gpus 2: this machine has 0 \(T4\)"):
         use(machines({"A10G": 4}), asked=2, kinds=("T4",), own_machine=True)
+
+
+def test_the_cluster_file_of_this_project_offers_spot_kinds_first_and_on_demand_last(home):
+    (home / CLUSTER_FILE).write_text((GOLDEN.parent.parent / "cluster.yaml").read_text())
+    kind, market = "ray.io/accelerator-type", "ray.io/market-type"
+    assert gpu_nodes_to_add((), machines(groups=["head"])) == [
+        {kind: "A10G", market: "spot"},
+        {kind: "L4", market: "spot"},
+        {kind: "T4", market: "spot"},
+        {kind: "A10G", market: "on-demand"},
+    ]
+    assert gpu_nodes_to_add(("L4",), machines(groups=["head"])) == [{kind: "L4", market: "spot"}]
+    assert gpu_nodes_to_add((), machines(groups=["other"])) == []
