@@ -1,7 +1,8 @@
 """A driver that sends very many tiny shards through a Ray of its own, published to disk, and samples itself on the way.
 
-`python -m long_run SHARDS OUT`, with tests/ on the path, writes one JSON line: its memory and open files at each
-sample, CPU and wall seconds. It runs by itself, since a test's own process holds more and grows for other reasons.
+`python -m long_run SHARDS OUT GPUS`, with tests/ on the path, writes one JSON line: its memory and open files at each
+sample, CPU and wall seconds. With (logical) GPUs, load tasks run ahead of device actors. It runs by itself, since a
+test's own process holds more and grows for other reasons.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import ray
 from number_stages import Squares
 
 from raybench.engine.progress import Observer
@@ -47,17 +49,19 @@ def resident_mb() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1_024
 
 
-def main(shards: int, out: str) -> None:
+def main(shards: int, out: str, gpus: int) -> None:
     watcher = Sampling(shards)
-    executor = connect("local", cpus=2, gpus=None, device="cpu", observer=watcher)
+    ray.init("local", num_cpus=2, num_gpus=gpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    executor = connect("local", cpus=2, gpus=gpus or None, device="gpu" if gpus else "cpu", observer=watcher)
     run = Run(out, f"{out}/stages", executor, watcher)
-    run.map(Squares(name="warm"), 2_000, SIZE)  # actors, buffers and caches are there from now on
+    run.map(Squares(name="warm", on_device=gpus > 0), 2_000, SIZE)  # actors, buffers and caches are there from now on
     watcher.__init__(shards)  # type: ignore[misc]
     started, own = time.monotonic(), time.process_time()
-    run.map(Squares(how="many"), shards, SIZE)
+    run.map(Squares(how="many", on_device=gpus > 0), shards, SIZE)
     seconds, own = time.monotonic() - started, time.process_time() - own
     record = run.records[-1]
     executor.close()
+    ray.shutdown()
     print(
         json.dumps(
             {
@@ -72,4 +76,4 @@ def main(shards: int, out: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
