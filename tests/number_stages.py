@@ -75,6 +75,15 @@ class Announcing(Squares):
 
 
 @dataclass(frozen=True)
+class SlowLast(Squares):
+    """Takes three seconds for number 15, the last of sixteen."""
+
+    def compute(self, payload):
+        time.sleep(3.0 if 15 in payload else 0.0)
+        return super().compute(payload)
+
+
+@dataclass(frozen=True)
 class MeetingLoads(Squares):
     """Loads wait for each other until so many are inside at once; each leaves a file that says how many it saw."""
 

@@ -32,6 +32,12 @@ class Job(Generic[BenchmarkOptions]):
     gpus: int | None = option(
         None, "ask for this many GPUs and wait for them", EXECUTION, default_words="all there are", least=1
     )
+    accelerator_type: str | None = option(
+        None,
+        "kind of GPU by Ray's name, such as A10G; several with commas: any of them",
+        EXECUTION,
+        default_words="any",
+    )
     shard_size: int | None = option(
         None, "items per shard; never changes a figure", EXECUTION, default_words="by stage", least=1
     )
@@ -67,6 +73,11 @@ class Job(Generic[BenchmarkOptions]):
     def limits(self) -> Limits:
         """How much one input file may take."""
         return Limits(self.max_image_pixels, self.max_unpacked_bytes)
+
+    @property
+    def accelerators(self) -> tuple[str, ...]:
+        """The kinds of GPU that will do; none named means any."""
+        return tuple(kind.strip() for kind in (self.accelerator_type or "").split(",") if kind.strip())
 
     @property
     def skip_bad_input(self) -> bool:

@@ -15,12 +15,11 @@ NEWEST = 0.2  # weight of the newest in a recent mean: shards are often ordered 
 class Backlog:
     """What is loaded or being loaded and not yet published, against its bounds.
 
-    `loaders`: loads that may run at once. `room_bytes`: of payloads, in the object stores. Both may change on the way.
+    `loaders`: loads that may run at once. `room_bytes`: of payloads, in the object stores. All may change on the way.
     """
 
     def __init__(self, devices: int, loaders: int, room_bytes: float) -> None:
-        self.loaders, self.room_bytes = loaders, room_bytes
-        self._devices = devices
+        self.devices, self.loaders, self.room_bytes = devices, loaders, room_bytes
         self._loading = self._loaded = self._loaded_bytes = 0
         self._recent_bytes: float | None = None
         self._recent_load: float | None = None  # seconds
@@ -33,7 +32,7 @@ class Backlog:
         """Whether another load may start. One shard per device always may, else nothing would ever make room."""
         if self._loading >= max(self.loaders, 1):
             return False
-        return len(self) < self._devices or (len(self) < self._most_needed() and self._fits())
+        return len(self) < self.devices or (len(self) < self._most_needed() and self._fits())
 
     def started(self) -> None:
         self._loading += 1
@@ -65,10 +64,10 @@ class Backlog:
 
     def _most_needed(self) -> float:
         """By Little's law: what devices take up in the time of one load, and some for each."""
-        spare = LOADED_PER_DEVICE * self._devices
+        spare = LOADED_PER_DEVICE * self.devices
         if self._recent_load is None or self._recent_compute is None:
             return spare + self.loaders
-        return spare + math.ceil(self._devices * self._recent_load / max(self._recent_compute, 1e-6))
+        return spare + math.ceil(self.devices * self._recent_load / max(self._recent_compute, 1e-6))
 
 
 def _recent(before: float | None, value: float) -> float:

@@ -7,33 +7,52 @@ are in `ray_loads`, actors in `ray_pool`.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
 
+from raybench.engine.demand import Demand
 from raybench.engine.progress import Observer
+from raybench.engine.ray_devices import devices_to_use, gpu_nodes_to_add, kinds_there
 from raybench.engine.ray_flow import SAY_EVERY_SECONDS, Flow
 from raybench.engine.ray_loads import LoadsAhead, Machines
-from raybench.engine.ray_pool import Pool
+from raybench.engine.ray_pool import Pool, Seat
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Receipt, Sink, Stage
 from raybench.errors import ConfigError
 
 CPUS_PER_GPU_TO_HOLD = 8  # from here on a device actor holds a CPU of its own
+IDLE_SECONDS = 30.0  # longer than most gaps between stages; a node that nobody uses costs money for as long
 
 
 class RayExecutor:
-    """Runs stages on the Ray that is up. `cpus`: how many CPUs work, all if None; `gpus`: how many device actors."""
+    """Runs stages on the Ray that is up.
 
-    def __init__(self, observer: Observer, cpus: int | None, gpus: int, insist_on_gpus: bool, owned: bool) -> None:
+    `cpus`: how many CPUs work, all if None. `gpus`: how many device actors to begin with; `insist_on_gpus` for just so
+    many. Actors that are idle for `idle_seconds` are ended, so that an autoscaler may end their nodes.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        cpus: int | None,
+        gpus: int,
+        insist_on_gpus: bool,
+        owned: bool,
+        *,
+        accelerators: Sequence[str] = (),
+        elsewhere: Sequence[Mapping[str, str]] = (),
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
         self.gpus = gpus
         self._observer, self._cpus, self._owned = observer, cpus, owned
-        self._insist_on_gpus = insist_on_gpus
-        self._cpu_pool = Pool("cpu", cpus=1)
-        self._gpu_pool = Pool("gpu", cpus=0)
+        self._insist_on_gpus, self._idle_seconds = insist_on_gpus, idle_seconds
+        self._cpu_pool = Pool("cpu", 1)
+        self._gpu_pool = Pool("gpu", 0, accelerators, elsewhere)
 
     def map(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> Iterator[Receipt]:
         """A receipt for each shard as it is published, in any order."""
@@ -52,22 +71,43 @@ class RayExecutor:
         if not pool.seats:
             # Where CPUs are few, loading is what devices wait for, and they leave it every CPU.
             pool.cpus = int(there.cpus_per_gpu >= CPUS_PER_GPU_TO_HOLD)
-        pool.grow_to(min(len(shards), self.gpus))
+        demand = Demand(len(shards), self.gpus if self._insist_on_gpus else None)
+
+        def fit(there: Machines, left: int) -> None:
+            self._fit(pool, demand.wanted(there.gpus_of(pool.accelerators), left, grows=bool(there.groups)))
+            waiting = [seat for seat in pool.seats if seat.is_pending]
+            # Nodes beyond those that were asked for need not come at any price.
+            if self._insist_on_gpus or len(waiting) == len(pool.seats):
+                self._ask_elsewhere(pool, waiting, there)
+
+        def look(there: Machines, left: int) -> None:
+            fit(there, left)
+            up = sum(seat.node is not None for seat in pool.seats)
+            loads.serve(up, own=pool.cpus * up)
+            loads.look(there)
+
+        fit(there, len(shards))
         if self._insist_on_gpus:
             self._await(pool)
         loads = LoadsAhead(job, len(pool.seats), self._cpus, own=pool.cpus * len(pool.seats), there=there)
-        return Flow(stage, shards, job, pool, loads, lambda there, left: loads.look(there), self._observer)
+        return Flow(stage, shards, job, pool, loads, look, self._observer)
 
     def _on_cpus(self, stage: Stage, shards: Sequence[Shard], job: Any) -> Flow:
-        pool = self._cpu_pool
+        pool, demand = self._cpu_pool, Demand(len(shards), self._cpus)
 
-        def grow(there: Machines, left: int) -> None:
+        def look(there: Machines, left: int) -> None:
+            self._gpu_pool.shrink_to(0, self._idle_seconds)
             held = self._gpu_pool.cpus * len(self._gpu_pool.seats)
-            wanted = self._cpus or there.cpus
-            pool.grow_to(min(left, wanted if wanted > there.cpus else max(min(wanted, there.cpus - held), 1)))
+            wanted = demand.wanted(there.cpus, left, grows=bool(there.groups))
+            self._fit(pool, wanted if wanted > there.cpus else min(wanted, max(there.cpus - held, 1)))
 
-        grow(Machines.there(), len(shards))
-        return Flow(stage, shards, job, pool, None, grow, self._observer)
+        look(Machines.there(), len(shards))
+        return Flow(stage, shards, job, pool, None, look, self._observer)
+
+    def _fit(self, pool: Pool, wanted: int) -> None:
+        """So many actors, as nodes come and as shards get fewer."""
+        pool.grow_to(wanted)
+        pool.shrink_to(wanted, self._idle_seconds)
 
     def cluster(self) -> dict[str, Any]:
         """What the manifest says of where the run ran."""
@@ -89,16 +129,33 @@ class RayExecutor:
         if self._owned:
             ray.shutdown()
 
+    def _ask_elsewhere(self, pool: Pool, waiting: Sequence[Seat], there: Machines) -> None:
+        pool.ask_elsewhere(waiting, there.gpus_of(pool.accelerators) - (len(pool.seats) - len(waiting)))
+
     def _await(self, pool: Pool) -> None:
-        waiting = [seat.ready for seat in pool.seats]
-        while waiting:
-            _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=SAY_EVERY_SECONDS)
-            if waiting:
-                up = len(pool.seats) - len(waiting)
-                self._observer.said(f"waiting for GPUs: {up} of {len(pool.seats)} are up")
+        """Wait until all actors are up, and say how many are."""
+        while True:
+            calls = [seat.ready for seat in pool.seats]
+            _, missing = ray.wait(calls, num_returns=len(calls), timeout=SAY_EVERY_SECONDS)
+            if not missing:
+                return
+            there = Machines.there()
+            words = f"waiting for GPUs: {len(calls) - len(missing)} of {len(calls)} are up"
+            if pool.accelerators:
+                words += f"; asked for {' or '.join(pool.accelerators)}, the cluster has {kinds_there(there)}"
+            self._observer.said(words)
+            self._ask_elsewhere(pool, [seat for seat in pool.seats if seat.ready in missing], there)
 
 
-def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, observer: Observer) -> RayExecutor:
+def connect(
+    address: str,
+    *,
+    cpus: int | None,
+    gpus: int | None,
+    device: str,
+    observer: Observer,
+    accelerators: Sequence[str] = (),
+) -> RayExecutor:
     """An executor on the Ray at `address`, on a new one on this machine (`local`), or on the one already joined."""
     owned = not ray.is_initialized()
     if owned:
@@ -113,13 +170,24 @@ def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, ob
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ConfigError(f"--ray {address}: no Ray there ({error}); give an address, local or off") from error
+    own_machine = owned and address == "local"  # nothing joins or leaves it
+    there = Machines.there()
     try:
-        count = _gpus_to_use(gpus, device, fixed=owned and address == "local")
+        count = devices_to_use(gpus, device, accelerators, there, own_machine, observer)
     except BaseException:
         if owned:
             ray.shutdown()
         raise
-    return RayExecutor(observer, cpus, count, insist_on_gpus=gpus is not None, owned=owned)
+    return RayExecutor(
+        observer,
+        cpus,
+        count,
+        insist_on_gpus=gpus is not None,
+        owned=owned,
+        accelerators=accelerators,
+        elsewhere=[] if own_machine else gpu_nodes_to_add(accelerators, there),
+        idle_seconds=math.inf if own_machine else IDLE_SECONDS,
+    )
 
 
 def _probe(address: str) -> None:
@@ -131,20 +199,3 @@ def _probe(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=5).close()
     except OSError as error:
         raise ConfigError(f"--ray {address}: nobody listens there ({error}); give an address, local or off") from None
-
-
-def _gpus_to_use(asked: int | None, device: str, fixed: bool) -> int:
-    if device == "cpu":
-        return 0
-    there = _there_is("GPU")
-    if asked and fixed and asked > there:
-        raise ConfigError(f"--gpus {asked}: this machine has {there}; give at most that, or --ray ADDRESS")
-    if device == "gpu" and not there and not asked:
-        raise ConfigError("--device gpu: this Ray has no GPU; give --device cpu, or --ray ADDRESS of one that has")
-    return there if asked is None else asked
-
-
-def _there_is(resource: str) -> int:
-    """How much of a resource the cluster has now. What its autoscaler may add Ray tells nobody: it is asked for by
-    `--gpus` and `--cpus` (ray-project/ray issue 49501 wishes for a public call)."""
-    return int(ray.cluster_resources().get(resource, 0))

@@ -5,8 +5,8 @@ CPUs that join the cluster are used. A payload stays in the store of the node th
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,30 +15,42 @@ from ray.exceptions import RayError
 
 from raybench.engine.attempts import Failure
 from raybench.engine.backlog import Backlog
-from raybench.engine.ray_pool import Stocked, load_ahead, of_ray
+from raybench.engine.ray_pool import GPU_MODEL_LABEL, Stocked, load_ahead, of_ray
 from raybench.engine.shards import Shard
 
 STORE_SHARE = 0.4  # of the object stores, for what is loaded ahead
+NODE_GROUP_LABEL = "ray.io/node-group"  # of nodes, the head among them, that an autoscaler looks after
 QUEUED_SHARE = 8  # one load waits in Ray for every so many that run, so that no CPU waits for the driver
 
 
 @dataclass(frozen=True)
 class Machines:
-    """What the nodes that are alive have, as far as loading is concerned."""
+    """What the nodes that are alive have, as far as pools and loading are concerned."""
 
     cpus: int
     room_bytes: float
     cpus_per_gpu: float  # of the node that has the fewest; 0 if there is no GPU
+    gpus: Mapping[str, int]  # by kind; "" is one that Ray does not know
+    groups: frozenset[str]  # of the autoscaler that looks after them; none if there is no autoscaler
 
     @classmethod
     def there(cls) -> Machines:
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        nodes = [node["Resources"] for node in alive]
+        gpus: Counter[str] = Counter()
+        for node in alive:
+            gpus[node["Labels"].get(GPU_MODEL_LABEL, "")] += int(node["Resources"].get("GPU", 0))
+        groups = frozenset(node["Labels"][NODE_GROUP_LABEL] for node in alive if NODE_GROUP_LABEL in node["Labels"])
         loading = [(node["CPU"], node.get("object_store_memory", 0.0)) for node in nodes if node.get("CPU", 0) >= 1]
         cpus = sum(count for count, _ in loading)
         # Loads are spread over CPUs: the node with the least store per CPU is full first.
         room = STORE_SHARE * cpus * min((store / count for count, store in loading), default=0.0)
         per_gpu = min((node.get("CPU", 0.0) / node["GPU"] for node in nodes if node.get("GPU", 0)), default=0.0)
-        return cls(int(cpus), room, per_gpu)
+        return cls(int(cpus), room, per_gpu, +gpus, groups)
+
+    def gpus_of(self, kinds: Collection[str]) -> int:
+        """How many GPUs of these kinds there are; of any if there are none."""
+        return sum(count for kind, count in self.gpus.items() if not kinds or kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,10 @@ class LoadsAhead:
         # Spread, since a node whose store is full would stop all others.
         options = {"num_cpus": 1, "num_returns": 2, "max_retries": 3, "scheduling_strategy": "SPREAD"}
         self._load: Any = ray.remote(load_ahead).options(**options)
+
+    def serve(self, devices: int, own: int) -> None:
+        """So many device actors are up now, of which so many hold a CPU."""
+        self.backlog.devices, self._own = max(devices, 1), own
 
     def look(self, there: Machines) -> None:
         """Fit the number of loads to what the cluster has now."""

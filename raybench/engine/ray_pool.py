@@ -6,7 +6,10 @@ No result lives in an actor: publishing is all it does. Which shard goes where i
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,6 +26,7 @@ from raybench.engine.stages import Loaded, Place, Receipt, Sink, Stage, load_sha
 from raybench.engine.stations import Stations
 
 GPU_MODEL_LABEL = "ray.io/accelerator-type"  # Ray puts it on every node whose GPU it knows
+ELSEWHERE_AFTER_SECONDS = 300.0  # a node of a cloud takes less to come up, if it comes
 MOST_PER_ACTOR = 5  # shards with one actor at once: one per place of its stations, and one on its way
 
 
@@ -106,6 +110,15 @@ class Seat:
     node: str | None = None
     given: int = 0  # shards, over all stages
     calls: dict[Any, Given] = field(default_factory=dict)
+    choice: int = 0  # of the pool's selectors: where it asks for a node
+    asked: float = field(default_factory=time.monotonic)
+    looked_at: int = 0  # `given` when somebody last looked whether it is idle
+    idle_since: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it never had work nor, as far as is known, a node: an autoscaler may be starting one for it."""
+        return self.node is None and not self.given
 
 
 @dataclass(frozen=True)
@@ -117,15 +130,64 @@ class Given:
 
 
 class Pool:
-    """Actors of one kind, kept over stages; a dead one is replaced. Each holds `cpus` and, if it is for them, a GPU."""
+    """Actors of one kind, kept over stages; a dead one is replaced. Each holds `cpus` and, if it is for them, a GPU.
 
-    def __init__(self, device: str, cpus: int) -> None:
-        self.device, self.cpus = device, cpus
+    `accelerators` are the kinds of GPU that will do, by Ray's names; any if there are none. `elsewhere` are labels of
+    nodes that an autoscaler can add for them, each to be asked for by name if the first choice does not come.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        cpus: int,
+        accelerators: Sequence[str] = (),
+        elsewhere: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        self.device, self.cpus, self.accelerators = device, cpus, accelerators
+        any_of_them = {GPU_MODEL_LABEL: f"in({','.join(accelerators)})"} if accelerators else {}
+        self._selectors = [any_of_them, *elsewhere]
         self.seats: list[Seat] = []
 
     def grow_to(self, count: int) -> None:
         while len(self.seats) < count:
             self.seats.append(self._new_seat())
+
+    def shrink_to(self, count: int, idle_seconds: float) -> None:
+        """End actors beyond `count` that have nothing to do, so that an autoscaler may end their nodes.
+
+        Those that were idle for less than so many seconds stay: the next stage may want them. Those that wait for a
+        node go at once, else one would be started for nothing. With `math.inf` all are kept.
+        """
+        if math.isinf(idle_seconds):
+            return
+        now = time.monotonic()
+        for seat in self.seats:
+            if seat.calls or seat.given != seat.looked_at:
+                seat.looked_at, seat.idle_since = seat.given, now
+        spare = [s for s in self.seats if not s.calls and (s.is_pending or now - s.idle_since >= idle_seconds)]
+        at_work = {seat.node for seat in self.seats if seat.calls}
+        # Whole nodes first: one that keeps a single actor stays.
+        spare.sort(key=lambda seat: (not seat.is_pending, seat.node in at_work, seat.node or ""))
+        for seat in spare[: max(len(self.seats) - count, 0)]:
+            self.seats.remove(seat)
+            _end(seat)
+
+    def ask_elsewhere(self, waiting: Sequence[Seat], room: int) -> None:
+        """Let actors that wait for a node in vain ask for another kind of node; `room`: nodes that are up, and free.
+
+        Ray's autoscaler asks a cloud for the same type of node again and again, though it has none left and others
+        would do (measured with 2.60: it never turned to the next).
+        """
+        for seat in waiting:
+            in_vain = time.monotonic() - seat.asked >= ELSEWHERE_AFTER_SECONDS
+            if seat.choice and room > 0:
+                choice, room = 0, room - 1  # what it asked for before has come in the meantime
+            elif in_vain and len(self._selectors) > 1:
+                choice = (seat.choice + 1) % len(self._selectors)
+            else:
+                continue
+            _end(seat)
+            self.replace(seat, choice=choice)
 
     def ask_who_is_there(self) -> None:
         """An actor may have died while it was idle: nobody is given work before it answers."""
@@ -134,17 +196,22 @@ class Pool:
             if seat.node is not None:
                 seat.node, seat.ready = None, seat.actor.ready.remote()
 
-    def replace(self, seat: Seat, failed_starts: int = 0) -> None:
-        self.seats[self.seats.index(seat)] = self._new_seat(failed_starts)
+    def replace(self, seat: Seat, failed_starts: int = 0, choice: int = 0) -> None:
+        self.seats[self.seats.index(seat)] = self._new_seat(failed_starts, choice)
 
     def close(self) -> None:
         for seat in self.seats:
-            with suppress(Exception):  # a Ray that is gone took the actor along; the error that matters is another
-                ray.kill(seat.actor)
+            _end(seat)
         self.seats = []
 
-    def _new_seat(self, failed_starts: int = 0) -> Seat:
+    def _new_seat(self, failed_starts: int = 0, choice: int = 0) -> Seat:
         grant = {"num_cpus": self.cpus, "num_gpus": int(self.device == "gpu"), "max_concurrency": MOST_PER_ACTOR + 1}
+        where = {"label_selector": self._selectors[choice]} if self._selectors[choice] else {}
         remote: Any = ray.remote(Worker)  # Ray's own types do not know actors made this way
-        actor = remote.options(max_restarts=0, **grant).remote(self.device)
-        return Seat(actor, actor.ready.remote(), failed_starts)
+        actor = remote.options(max_restarts=0, **grant, **where).remote(self.device)
+        return Seat(actor, actor.ready.remote(), failed_starts, choice=choice)
+
+
+def _end(seat: Seat) -> None:
+    with suppress(Exception):  # a Ray that is gone took the actor along; the error that matters is another
+        ray.kill(seat.actor)

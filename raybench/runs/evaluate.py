@@ -26,7 +26,15 @@ from raybench.table import Table
 from raybench.visible import AS_ESCAPES
 
 # Arguments that change time and place, never a result: a run may be resumed with others.
-TIME_AND_PLACE = ("out", "store", "gpus", "verify_inputs", "max_image_pixels", "max_unpacked_bytes")
+TIME_AND_PLACE = (
+    "out",
+    "store",
+    "gpus",
+    "accelerator_type",
+    "verify_inputs",
+    "max_image_pixels",
+    "max_unpacked_bytes",
+)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from raybench.benchmarks.job import EXECUTION, Benchmark, Job
 from raybench.benchmarks.options import Option, option, options_of
 from raybench.errors import ConfigError, suggestion
 from raybench.masking import credential_in
+
+ACCELERATOR = re.compile(r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII)  # what may be the value of a label
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ def _check(benchmark: Benchmark, job: Job[Any], settings: Settings, own_store: s
         raise ConfigError("--ray off: runs in this process; --gpus and --cpus need a Ray")
     if job.gpus and job.device == "cpu":
         raise ConfigError("--gpus and --device cpu contradict each other; give one of them")
+    if job.accelerator_type is not None:
+        _check_accelerators(job, settings)
     for name in ("data", "features"):
         folder = getattr(job.options, name, None)
         if job.out and folder and f"{job.out}/".startswith(f"{folder}/"):
@@ -81,4 +86,14 @@ def _check(benchmark: Benchmark, job: Job[Any], settings: Settings, own_store: s
         raise ConfigError(
             f"{benchmark.name}: --on-bad-input skip: a ranking of whole images has no figure without some of them; "
             "mend the input"
+        )
+
+
+def _check_accelerators(job: Job[Any], settings: Settings) -> None:
+    if settings.ray == "off" or job.device == "cpu":
+        raise ConfigError("--accelerator-type: names a kind of GPU on a Ray; not with --ray off or --device cpu")
+    wrong = [kind for kind in job.accelerators if not ACCELERATOR.fullmatch(kind)]
+    if wrong or not job.accelerators:
+        raise ConfigError(
+            f"--accelerator-type {job.accelerator_type}: expected names as Ray has them, such as A10G or L4,T4"
         )

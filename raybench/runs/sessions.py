@@ -113,7 +113,14 @@ class ComingSession:
             return None
         watchers: list[Observer] = [self._shown]
         observer = Observers(watchers)
-        executor = connect(settings.ray, cpus=settings.cpus, gpus=job.gpus, device=job.device, observer=observer)
+        executor = connect(
+            settings.ray,
+            cpus=settings.cpus,
+            gpus=job.gpus,
+            device=job.device,
+            accelerators=job.accelerators,
+            observer=observer,
+        )
         watchers.append(Counters())
         return Session(executor, observer)
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 import pytest
-from number_stages import Announcing, FaultySink, Heavy, MeetingLoads, Squares, Travelling
+from number_stages import Announcing, FaultySink, Heavy, MeetingLoads, SlowLast, Squares, Travelling
 
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
@@ -39,8 +39,8 @@ def executor(local_ray):
 
     made = []
 
-    def make(cpus=2, gpus=0, heard=None):
-        made.append(RayExecutor(heard or Heard(), cpus, gpus, insist_on_gpus=gpus > 0, owned=False))
+    def make(cpus=2, gpus=0, heard=None, **how):
+        made.append(RayExecutor(heard or Heard(), cpus, gpus, insist_on_gpus=gpus > 0, owned=False, **how))
         return made[-1]
 
     yield make
@@ -258,3 +258,82 @@ def test_actors_that_died_while_idle_are_replaced_and_nobody_is_blamed(executor,
         os.kill(pid, signal.SIGKILL)
     run.map(Squares(name="b", how="other"), 1, 1)
     assert run.records[-1].attempts == 1
+
+
+def test_actors_that_a_stage_does_not_need_are_ended_once_they_were_idle(executor, tmp_path, monkeypatch):
+    """So that a fold of one shard does not keep a whole cluster; where nodes do not go they are kept."""
+    from raybench.engine import ray_flow
+
+    monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.1)
+    for idle_seconds, kept in ((0.2, 1), (float("inf"), 4)):
+        by = executor(cpus=4, idle_seconds=idle_seconds)
+        run = new_run(tmp_path / str(kept), by)
+        run.map(Squares(name="wide"), 16, 1)
+        assert len(by._cpu_pool.seats) == 4
+        run.map(Squares(name="narrow", how="other", pause=3.0), 1, 1)
+        assert len(by._cpu_pool.seats) == kept
+        run.map(Squares(name="wide again", how="again"), 16, 1)
+        assert len(by._cpu_pool.seats) == 4
+        by.close()
+
+
+def test_device_actors_are_ended_while_a_stage_of_cpus_goes_on(executor, tmp_path, monkeypatch):
+    from raybench.engine import ray_flow
+
+    monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.1)
+    by = executor(cpus=2, gpus=4, idle_seconds=0.5)
+    run = new_run(tmp_path, by)
+    run.map(Squares(name="describe", on_device=True), 16, 1)
+    assert len(by._gpu_pool.seats) == 4
+    run.map(Squares(name="measure", pause=3.0), 1, 1)
+    assert not by._gpu_pool.seats
+    run.map(Squares(name="describe again", how="again", on_device=True), 16, 1)
+    assert len(by._gpu_pool.seats) == 4
+
+
+def test_an_actor_at_work_is_never_ended_and_at_the_tail_idle_ones_are(executor, tmp_path, monkeypatch):
+    from raybench.engine import ray_flow
+
+    monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.1)
+    heard = Heard()
+    by = executor(cpus=4, idle_seconds=0.3, heard=heard)
+    run = new_run(tmp_path, by, heard)
+    run.map(SlowLast(), 16, 1)
+    assert len(by._cpu_pool.seats) == 1, "three had nothing to do while the last shard was computed"
+    assert run.records[-1].attempts == 16
+    assert not heard.retries
+
+
+def test_gpus_of_a_kind_that_no_node_has_are_waited_for_in_words(executor, tmp_path, monkeypatch):
+    from raybench.engine import ray_core
+
+    class Enough(Exception):
+        pass
+
+    class Impatient(Heard):
+        def said(self, message):
+            super().said(message)
+            if len(self.messages) == 12:  # in six seconds an actor would be up
+                raise Enough(message)
+
+    monkeypatch.setattr(ray_core, "SAY_EVERY_SECONDS", 0.5)
+    heard = Impatient()
+    run = new_run(tmp_path, executor(gpus=1, heard=heard, accelerators=("T4", "L4")), heard)
+    with pytest.raises(Enough, match="0 of 1 are up; asked for T4 or L4, the cluster has a kind unknown to Ray"):
+        run.map(Squares(on_device=True), 4, 1)
+
+
+@pytest.mark.parametrize("insist", [True, False])
+def test_an_actor_that_waits_in_vain_asks_for_another_kind_of_node(local_ray, tmp_path, monkeypatch, insist):
+    from raybench.engine import ray_core, ray_flow, ray_pool
+
+    monkeypatch.setattr(ray_core, "SAY_EVERY_SECONDS", 0.3)
+    monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.3)
+    monkeypatch.setattr(ray_pool, "ELSEWHERE_AFTER_SECONDS", 0.5)
+    (here,) = {node["NodeID"] for node in local_ray.nodes() if node["Alive"]}
+    elsewhere = [{"ray.io/market-type": "spot"}, {"ray.io/node-id": here}]
+    by = ray_core.RayExecutor(Heard(), 2, 2, insist, owned=False, accelerators=("T4",), elsewhere=elsewhere)
+    run = new_run(tmp_path, by)
+    run.map(Squares(on_device=True), 8, 1)
+    assert {seat.choice for seat in by._gpu_pool.seats if seat.given} == {2}
+    by.close()
