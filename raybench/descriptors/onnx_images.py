@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from raybench.descriptors.image_networks import ImageNetwork
 from raybench.descriptors.precision import Precision
-from raybench.errors import ConfigError, DataError, reason_of
+from raybench.errors import ConfigError, DataError, blamed_on_file, reason_of
 from raybench.formats.images import normalised
 
 # An entry `location` of a tensor that is stored elsewhere, as protobuf writes it: field 1, the key; field 2, a text.
@@ -86,7 +86,8 @@ class OnnxImages(ImageNetwork):
             raise DataError(
                 f"{self._path}: can't be loaded as ONNX ({reason_of(cause)}); export the model again"
             ) from cause
-        self._check_input(session)
+        with blamed_on_file(f"{self._path}: its inputs can't be read", "export the model again"):
+            self._check_input(session)
         return session
 
     def _check_input(self, session: Any) -> None:

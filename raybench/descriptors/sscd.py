@@ -76,7 +76,11 @@ def read_state(path: str) -> dict[str, Any]:
     except Exception as cause:  # unpickling raises whatever the bytes make it raise
         raise DataError(f"{words} ({reason_of(cause)}); {advice}") from cause
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        found = f"a dict with {', '.join(map(str, list(state)[:4]))} …" if isinstance(state, dict) else type(state)
+        found = (
+            f"a dict with {', '.join(' '.join(str(key).split())[:80] for key in list(state)[:4])} …"
+            if isinstance(state, dict)
+            else type(state)
+        )
         raise DataError(f"{path}: expected a dict of tensors by key, found {found}; save the model's state_dict alone")
     return state
 

@@ -28,6 +28,7 @@ HEAP_HEADER = 16  # bytes, as of each object in it
 MOST_OBJECTS = 2**16  # of a heap: the number of one has 16 bits
 SCANNED_BYTES = 2**24  # looked through at once
 INFLATED_BYTES = 2**20
+SLACK_BYTES = 4_096  # that packing may add to a chunk, beside a 64th
 
 
 def own_dataset(file: h5py.File, key: str, name: str, limits: Limits) -> Any:
@@ -49,8 +50,12 @@ def own_dataset(file: h5py.File, key: str, name: str, limits: Limits) -> Any:
 
 
 def check_chunks(dataset: Any, start: int, stop: int, name: str) -> None:
-    """Raise DataError for a gzip chunk of these rows that unpacks to more than a chunk; libhdf5 would take it all."""
-    if DEFLATE not in _filters(dataset) or dataset.id.get_storage_size() * DEFLATE_RATIO <= SMALL_BYTES:
+    """Raise DataError for a packed chunk of these rows that is, or unpacks to, more than a chunk.
+
+    libhdf5 takes memory for as much as the file says or gzip gives.
+    """
+    filters = _filters(dataset)
+    if not filters or dataset.id.get_storage_size() * DEFLATE_RATIO <= SMALL_BYTES:
         return
     steps = dataset.chunks
     firsts = [range(start // steps[0] * steps[0], stop, steps[0])]
@@ -59,8 +64,16 @@ def check_chunks(dataset: Any, start: int, stop: int, name: str) -> None:
         place = np.unravel_index(number, [len(one) for one in firsts])
         corner = tuple(int(one[at]) for one, at in zip(firsts, place, strict=True))
         info = dataset.id.get_chunk_info_by_coord(corner)
-        if info.byte_offset is not None and info.size * DEFLATE_RATIO > max(SMALL_BYTES, _chunk_bytes(dataset)):
+        if info.byte_offset is None:
+            continue
+        _check_packed(info.size, _chunk_bytes(dataset), name)
+        if DEFLATE in filters and info.size * DEFLATE_RATIO > max(SMALL_BYTES, _chunk_bytes(dataset)):
             _check_inflated(dataset.id.read_direct_chunk(corner)[1], _chunk_bytes(dataset), name)
+
+
+def _check_packed(size: int, unpacked: int, name: str) -> None:
+    if size > unpacked + unpacked // 64 + SLACK_BYTES:
+        raise DataError(f"{name}: a chunk of {unpacked:,} bytes takes {size:,} packed; the file is damaged")
 
 
 def _check_inflated(packed: bytes, most: int, name: str) -> None:
@@ -92,14 +105,14 @@ def longest_string(opened: h5py.File, dataset: Any, file: BinaryIO, name: str) -
     heaps = {start: _longest(heap, f"{name}: the strings at byte {start:,}") for start, heap in _heaps(file, name)}
     longest, base = max(heaps.values(), default=1), opened.userblock_size
     starts = np.array([0, 2**64 - 1, *(start - base for start in heaps)], np.uint64)
-    for raw in _raw_blocks(dataset, file, base):
+    for raw in _raw_blocks(dataset, file, name):
         references = np.frombuffer(raw[: len(raw) // REFERENCE.itemsize * REFERENCE.itemsize], REFERENCE)
         if references["length"].max(initial=0) > longest or not np.isin(references["heap"], starts).all():
             raise DataError(f"{name}: a string that is not where it should be; the file is damaged, write it again")
     return longest
 
 
-def _raw_blocks(dataset: Any, file: BinaryIO, base: int) -> Iterator[bytes]:
+def _raw_blocks(dataset: Any, file: BinaryIO, name: str) -> Iterator[bytes]:
     """The bytes of a data set as they are before conversion; of packed chunks only those of gzip."""
     if dataset.chunks is None:
         offset = dataset.id.get_offset()
@@ -112,7 +125,9 @@ def _raw_blocks(dataset: Any, file: BinaryIO, base: int) -> Iterator[bytes]:
         return
     most = math.prod(dataset.chunks) * REFERENCE.itemsize
     for number in range(dataset.id.get_num_chunks()):
-        raw = dataset.id.read_direct_chunk(dataset.id.get_chunk_info(number).chunk_offset)[1]
+        info = dataset.id.get_chunk_info(number)
+        _check_packed(info.size, most, name)
+        raw = dataset.id.read_direct_chunk(info.chunk_offset)[1]
         plain = (zlib.decompressobj().decompress(raw, most) if DEFLATE in filters else raw)[:most]
         count = len(plain) // REFERENCE.itemsize
         if SHUFFLE in filters:
