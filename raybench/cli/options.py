@@ -14,7 +14,7 @@ from raybench.benchmarks.options import Option
 from raybench.errors import ConfigError, suggestion
 from raybench.runs.jobs import Settings, make_job, options_for
 
-METAVARS = {"descriptor": "SPEC", "ray": "ADDRESS|local|off"}
+METAVARS = {"descriptor": "SPEC", "patience": "DURATION", "ray": "ADDRESS|local|off"}
 NOT_IN_CONFIG = ("config", "help", "debug")
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ray
 
+from raybench.engine.patience import HOUR, Patience
 from raybench.engine.progress import Observer
-from raybench.engine.ray_flow import SAY_EVERY_SECONDS, Flow
+from raybench.engine.ray_flow import Flow
 from raybench.engine.ray_loads import LoadsAhead, Machines
+from raybench.engine.ray_nodes import RAYS_OWN_SECONDS, Head, Nodes, patient_with_head
 from raybench.engine.ray_pool import Pool
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Receipt, Sink, Stage
@@ -26,14 +28,29 @@ CPUS_PER_GPU_TO_HOLD = 8  # from here on a device actor holds a CPU of its own
 
 
 class RayExecutor:
-    """Runs stages on the Ray that is up. `cpus`: how many CPUs work, all if None; `gpus`: how many device actors."""
+    """Runs stages on the Ray that is up. `cpus`: how many CPUs work, all if None; `gpus`: how many device actors.
 
-    def __init__(self, observer: Observer, cpus: int | None, gpus: int, insist_on_gpus: bool, owned: bool) -> None:
+    `patience_seconds`: for how long a stage may publish nothing; `head_seconds`: for how long the head may be silent.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        cpus: int | None,
+        gpus: int,
+        insist_on_gpus: bool,
+        owned: bool,
+        patience_seconds: float = HOUR,
+        head_seconds: float = RAYS_OWN_SECONDS,
+    ) -> None:
         self.gpus = gpus
         self._observer, self._cpus, self._owned = observer, cpus, owned
         self._insist_on_gpus = insist_on_gpus
         self._cpu_pool = Pool("cpu", cpus=1)
         self._gpu_pool = Pool("gpu", cpus=0)
+        self._patience_seconds = patience_seconds
+        self._head = Head(ray.get_runtime_context().gcs_address, head_seconds)
+        self._nodes = Nodes(self._head)
 
     def map(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> Iterator[Receipt]:
         """A receipt for each shard as it is published, in any order."""
@@ -54,9 +71,9 @@ class RayExecutor:
             pool.cpus = int(there.cpus_per_gpu >= CPUS_PER_GPU_TO_HOLD)
         pool.grow_to(min(len(shards), self.gpus))
         if self._insist_on_gpus:
-            self._await(pool)
+            self._await(pool, stage)
         loads = LoadsAhead(job, len(pool.seats), self._cpus, own=pool.cpus * len(pool.seats), there=there)
-        return Flow(stage, shards, job, pool, loads, lambda there, left: loads.look(there), self._observer)
+        return self._flow(stage, shards, job, pool, loads, lambda there, left: loads.look(there))
 
     def _on_cpus(self, stage: Stage, shards: Sequence[Shard], job: Any) -> Flow:
         pool = self._cpu_pool
@@ -67,7 +84,22 @@ class RayExecutor:
             pool.grow_to(min(left, wanted if wanted > there.cpus else max(min(wanted, there.cpus - held), 1)))
 
         grow(Machines.there(), len(shards))
-        return Flow(stage, shards, job, pool, None, grow, self._observer)
+        return self._flow(stage, shards, job, pool, None, grow)
+
+    def _flow(
+        self,
+        stage: Stage,
+        shards: Sequence[Shard],
+        job: Any,
+        pool: Pool,
+        loads: LoadsAhead | None,
+        look: Callable[[Machines, int], None],
+    ) -> Flow:
+        patience = self._patience(stage)
+        return Flow(stage, shards, job, pool, loads, look, self._observer, self._nodes, self._head, patience)
+
+    def _patience(self, stage: Stage) -> Patience:
+        return Patience(stage.name, self._patience_seconds, self._observer)
 
     def cluster(self) -> dict[str, Any]:
         """What the manifest says of where the run ran."""
@@ -84,23 +116,33 @@ class RayExecutor:
 
     def close(self) -> None:
         """End the actors, and Ray itself if this executor started it."""
+        self._nodes.close()
         self._cpu_pool.close()
         self._gpu_pool.close()
         if self._owned:
             ray.shutdown()
 
-    def _await(self, pool: Pool) -> None:
-        waiting = [seat.ready for seat in pool.seats]
+    def _await(self, pool: Pool, stage: Stage) -> None:
+        waiting, patience = [seat.ready for seat in pool.seats], self._patience(stage)
         while waiting:
-            _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=SAY_EVERY_SECONDS)
+            _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=1.0)
             if waiting:
-                up = len(pool.seats) - len(waiting)
-                self._observer.said(f"waiting for GPUs: {up} of {len(pool.seats)} are up")
+                self._head.is_there()
+                patience.wait_for(f"GPUs: {len(pool.seats) - len(waiting)} of {len(pool.seats)} are up")
 
 
-def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, observer: Observer) -> RayExecutor:
+def connect(
+    address: str,
+    *,
+    cpus: int | None,
+    gpus: int | None,
+    device: str,
+    observer: Observer,
+    patience_seconds: float = HOUR,
+) -> RayExecutor:
     """An executor on the Ray at `address`, on a new one on this machine (`local`), or on the one already joined."""
     owned = not ray.is_initialized()
+    head_seconds = patient_with_head(owned)
     if owned:
         # Workers run at niceness 15 by default: a local run would lose to any other process.
         os.environ.setdefault("RAY_worker_niceness", "0")
@@ -119,7 +161,15 @@ def connect(address: str, *, cpus: int | None, gpus: int | None, device: str, ob
         if owned:
             ray.shutdown()
         raise
-    return RayExecutor(observer, cpus, count, insist_on_gpus=gpus is not None, owned=owned)
+    return RayExecutor(
+        observer,
+        cpus,
+        count,
+        insist_on_gpus=gpus is not None,
+        owned=owned,
+        patience_seconds=patience_seconds,
+        head_seconds=head_seconds,
+    )
 
 
 def _probe(address: str) -> None:

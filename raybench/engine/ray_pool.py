@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,9 +15,9 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
-from ray.exceptions import RayError
+from ray.exceptions import NodeDiedError, ObjectLostError, RayError
 
-from raybench.engine.attempts import Failure
+from raybench.engine.attempts import NODE_LOST, Failure
 from raybench.engine.memory import give_back
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Loaded, Place, Receipt, Sink, Stage, load_shard
@@ -44,6 +45,8 @@ class Worker:
             with self._opening:  # the model in a stage is opened once
                 stage, sink = opened(job[0])
             return self._stations.pass_through(stage, shard, sink, loaded)
+        except RayError as error:
+            return of_ray(error)
         except Exception as error:  # noqa: BLE001 (the driver decides what a failure means)
             return Failure.of(error)
 
@@ -62,6 +65,8 @@ def load_ahead(job: list[Any], shard: Shard) -> tuple[Stocked | Failure, Loaded 
         stage, _ = opened(job[0])
         loaded = load_shard(stage, shard, place("cpu", actor="task"))
         return Stocked(loaded.place.node, _pickled_bytes(loaded)), loaded
+    except RayError as error:
+        return of_ray(error), None
     except Exception as error:  # noqa: BLE001
         return Failure.of(error), None
 
@@ -93,7 +98,8 @@ def place(device: str, actor: str | None = None) -> Place:
 def of_ray(error: RayError) -> Failure:
     """What Ray says went wrong, in one line; the rest is its trace."""
     text = str(error).strip()
-    return Failure(f"{type(error).__name__}: {text.splitlines()[0] if text else ''}", text)
+    nobodys = NODE_LOST if isinstance(error, ObjectLostError | NodeDiedError) else ""
+    return Failure(f"{type(error).__name__}: {text.splitlines()[0] if text else ''}", text, nobodys=nobodys)
 
 
 @dataclass(eq=False)
@@ -106,6 +112,7 @@ class Seat:
     node: str | None = None
     given: int = 0  # shards, over all stages
     calls: dict[Any, Given] = field(default_factory=dict)
+    made: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ class Pool:
                 seat.node, seat.ready = None, seat.actor.ready.remote()
 
     def replace(self, seat: Seat, failed_starts: int = 0) -> None:
-        self.seats[self.seats.index(seat)] = self._new_seat(failed_starts)
+        if seat in self.seats:  # else it was replaced before the last of its calls came back
+            self.seats[self.seats.index(seat)] = self._new_seat(failed_starts)
 
     def close(self) -> None:
         for seat in self.seats:
