@@ -79,6 +79,22 @@ class Unavailable(Squares):
 
 
 @dataclass(frozen=True)
+class DyingLoads(Squares):
+    """Ends the process that loads one item, a number of times."""
+
+    on_device: bool = True
+    how: str = "load"
+
+    def load(self, shard):
+        if shard.start <= self.at < shard.stop and self._count() <= self.times:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().load(shard)
+
+    def compute(self, payload):
+        return Rows.of(payload, payload.astype(np.float64) ** 2).to_arrays()
+
+
+@dataclass(frozen=True)
 class Announcing(Squares):
     """Waits at item 7 to be killed, once."""
 

@@ -1,6 +1,5 @@
 """The Ray executor on a real local Ray: same bytes as inline, bounded loading, requeue, and failures that say why."""
 
-import json
 import os
 import signal
 import threading
@@ -8,60 +7,15 @@ import time
 from collections import Counter
 
 import pytest
+from engine_runs import Heard, files, new_run, receipts
 from number_stages import Announcing, FaultySink, Heavy, MeetingLoads, Squares, Travelling
 
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
-from raybench.engine.run import Run
 from raybench.engine.shards import Shards
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ShardFailed
 from raybench.metrics.partials import Rows
-
-
-class Heard(Observer):
-    def __init__(self):
-        self.retries, self.messages, self.most_in_flight, self.actors = Counter(), [], 0, 0
-
-    def retried(self, stage, cause):
-        self.retries[cause] += 1
-
-    def said(self, message):
-        self.messages.append(message)
-
-    def in_flight(self, stage, shards, actors):
-        self.most_in_flight, self.actors = max(self.most_in_flight, shards), max(self.actors, actors)
-
-
-@pytest.fixture
-def executor(local_ray, monkeypatch):
-    from raybench.engine import ray_nodes
-    from raybench.engine.ray_core import RayExecutor
-
-    monkeypatch.setattr(ray_nodes, "VERDICT_SECONDS", 1.0)  # the one node that there is stays
-    made = []
-
-    def make(cpus=2, gpus=0, heard=None):
-        made.append(RayExecutor(heard or Heard(), cpus, gpus, insist_on_gpus=gpus > 0, owned=False))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-
-
-def new_run(folder, executor, heard=None):
-    return Run(str(folder), str(folder / "stages"), executor, heard or Heard())
-
-
-def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in sorted((folder / "stages").rglob("*.shard"))}
-
-
-def receipts(folder):
-    return [
-        json.loads(line) for file in sorted((folder / "receipts").iterdir()) for line in file.read_text().splitlines()
-    ]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
