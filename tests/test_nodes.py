@@ -119,19 +119,22 @@ def nodes(tmp_path, monkeypatch):
         cluster.shutdown()
 
 
-def lose_one(cluster, gate, driver, **each):
-    """Kill a node on which a worker is inside a shard, and let a new one come; return the node's id."""
+def worker_inside(cluster, gate, driver):
+    """Close the gate; the node and process of a worker that is inside a shard, and stays there."""
     gate.close()
-    inside = wait_until(
-        "a worker inside", lambda: [found for found in gate.inside() if there(cluster, found[0])], driver
-    )
-    victim, pid = inside[0]
-    there(cluster, victim).kill_raylet(check_alive=False)
+    return wait_until("a worker inside", lambda: [one for one in gate.inside() if there(cluster, one[0])], driver)[0]
+
+
+def lose(cluster, gate, driver, worker, **each):
+    """Kill a worker's node, let a new one come, and open the gate; return the node's id."""
+    node_id, pid = worker
+    node = there(cluster, node_id)
+    node.kill_raylet(check_alive=False)
     wait_until("the worker's end", lambda: has_ended(pid), driver)
-    cluster.worker_nodes.remove(there(cluster, victim))
+    cluster.worker_nodes.remove(node)
     cluster.add_node(wait=False, **each)
     gate.open()
-    return victim
+    return node_id
 
 
 def there(cluster, node_id):
@@ -143,14 +146,14 @@ def published(out):
 
 
 def same_as_undisturbed(driver, arguments, tmp_path):
-    """Every shard file and table has the bytes of a run in one process."""
+    """Every shard file and table has the bytes of a run in one process; without shards where they tell the device."""
     undisturbed = Driver([*arguments, "--ray", "off"], tmp_path / "undisturbed")
     assert undisturbed.wait(STEP_SECONDS) == 0, undisturbed.stderr_text()
-    assert published(driver.out) == published(undisturbed.out)
-    tables = [path.name for path in undisturbed.out.glob("*.csv")]
+    if "--gpus" not in driver.args:
+        assert published(driver.out) == published(undisturbed.out)
+    tables = {path.name: path.read_bytes() for path in undisturbed.out.glob("*.csv")}
     assert tables
-    for name in tables:
-        assert (driver.out / name).read_bytes() == (undisturbed.out / name).read_bytes()
+    assert {path.name: path.read_bytes() for path in driver.out.glob("*.csv")} == tables
 
 
 def receipts_of(out, stage):
@@ -163,7 +166,7 @@ def lose_nodes(nodes, tmp_path, arguments, stage, losses, more=(), **each):
     gate = Gate(tmp_path / "gate", stage)
     cluster = nodes(gate, **each)
     driver = Driver([*arguments, "--ray", cluster.address, *more], tmp_path / "out")
-    lost = [lose_one(cluster, gate, driver, **each) for _ in range(losses)]
+    lost = [lose(cluster, gate, driver, worker_inside(cluster, gate, driver), **each) for _ in range(losses)]
     assert len(set(lost)) == losses
     assert driver.wait(2 * STEP_SECONDS) == 0, driver.stderr_text()
     return driver
@@ -205,3 +208,101 @@ def test_six_nodes_lost_in_one_stage_change_nothing_and_blame_nobody(nodes, tmp_
     driver = lose_nodes(nodes, tmp_path, arguments, stage, 6, more, **each)
     nobody_is_blamed(driver, stage, 6)
     same_as_undisturbed(driver, arguments, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.ray(own=True)
+def test_actors_leave_a_node_that_is_to_be_taken_away_and_no_shard_is_lost(nodes, tmp_path):
+    gate = Gate(tmp_path / "gate", "extract")
+    cluster = nodes(gate, num_cpus=1)
+    driver = Driver([*classification(), "--ray", cluster.address, "--device", "cpu"], tmp_path / "out")
+    node_id, pid = wait_until("two workers inside", lambda: gate.inside() if len(gate.inside()) == 2 else [], driver)[0]
+    drain(cluster, node_id)
+    gate.open()
+    wait_until("the actor's leave", lambda: has_ended(pid), driver)
+    raylet = there(cluster, node_id).all_processes["raylet"][0].process
+    wait_until("the end of the node that nobody uses", lambda: raylet.poll() is not None)
+    assert driver.wait(2 * STEP_SECONDS) == 0, driver.stderr_text()
+    extract = driver.stages()["extract"]
+    assert (extract["attempts"], extract["computed"], extract["lost"]) == (48, 48, 0)
+    assert not driver.retries()
+    same_as_undisturbed(driver, classification(), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.ray(own=True)
+def test_a_node_taken_away_at_its_notices_end_with_work_on_it_blames_nobody(nodes, tmp_path):
+    gate = Gate(tmp_path / "gate", "extract")
+    cluster = nodes(gate, num_cpus=1)
+    driver = Driver([*classification(), "--ray", cluster.address, "--device", "cpu"], tmp_path / "out")
+    for _ in range(4):
+        worker = worker_inside(cluster, gate, driver)
+        drain(cluster, worker[0])
+        lose(cluster, gate, driver, worker, num_cpus=1)
+    assert driver.wait(2 * STEP_SECONDS) == 0, driver.stderr_text()
+    nobody_is_blamed(driver, "extract", 4)
+
+
+def drain(cluster, node_id):
+    """What a cloud's notice of preemption becomes in Ray."""
+    command = [Path(sys.executable).parent / "ray", "drain-node", "--address", cluster.address, "--node-id", node_id]
+    reason = ["--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "notice", "--deadline-remaining-seconds"]
+    said = subprocess.run([*map(str, command), *reason, "120"], capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.ray(own=True)
+@pytest.mark.parametrize("what", ["the head's server", "the head's node"])
+def test_a_lost_head_ends_the_run_with_one_clear_line_and_a_new_cluster_resumes_it(nodes, tmp_path, what):
+    gate = Gate(tmp_path / "gate", "extract")
+    cluster = nodes(gate, num_cpus=1)
+    given = [*classification(), "--device", "cpu", "--ray"]
+    driver = Driver([*given, cluster.address], tmp_path / "out", {"RAY_gcs_rpc_server_reconnect_timeout_s": "10"})
+    inside = wait_until("two workers inside", lambda: gate.inside() if len(gate.inside()) == 2 else [], driver)
+    gate.open()
+    wait_until("some shards", lambda: len([*driver.out.rglob("*.shard")]) >= 6, driver)
+    gate.close()
+    address, lost = cluster.address, time.monotonic()
+    cluster.head_node.kill_gcs_server(check_alive=False)
+    if what == "the head's node":
+        cluster.head_node.kill_raylet(check_alive=False)
+    assert driver.wait(STEP_SECONDS) == 3, driver.stderr_text()
+    assert time.monotonic() - lost < 60
+    lines = [line for line in driver.stderr_text().splitlines() if not line.startswith("{")]
+    assert len(lines) == 2, lines
+    assert lines[0].startswith(f"error: Ray's head at {address} has not answered for 1")
+    assert "the same command goes on from there" in lines[1]
+    for node in list(cluster.worker_nodes):
+        node.kill_raylet(check_alive=False)
+    for _, pid in inside:
+        wait_until("the end of workers", lambda pid=pid: has_ended(pid))
+    gate.open()
+    before = len(published(driver.out))
+    assert 6 <= before < 48
+    again = Driver([*given, nodes(gate, num_cpus=1).address], tmp_path / "out")
+    assert again.wait(2 * STEP_SECONDS) == 0, again.stderr_text()
+    extract = again.stages()["extract"]
+    assert (extract["found"], extract["computed"]) == (before, 48 - before)
+    same_as_undisturbed(again, classification(), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.ray(own=True)
+def test_a_run_without_nodes_says_what_it_waits_for_and_ends_with_its_patience(nodes, tmp_path):
+    gate = Gate(tmp_path / "gate", "nothing")
+    cluster = nodes(gate, count=0)
+    given = [*classification(), "--device", "cpu", "--cpus", "2", "--patience", "40s", "--ray", cluster.address]
+    driver = Driver(given, tmp_path / "out")
+    assert driver.wait(2 * STEP_SECONDS) == 3, driver.stderr_text()
+    said = [event["message"] for event in driver.events() if event["event"] == "message"]
+    assert sum("waiting for cpu actors: 0 of 2 are up" in message for message in said) >= 2
+    assert "extract: nothing was published for 40 s (--patience); it waited for cpu actors" in driver.stderr_text()
+    assert "the same command goes on from there" in driver.stderr_text()
+    cluster.add_node(num_cpus=2)
+    again = Driver(given, tmp_path / "out")
+    assert again.wait(2 * STEP_SECONDS) == 0, again.stderr_text()
+    same_as_undisturbed(again, classification(), tmp_path)
