@@ -213,6 +213,32 @@ def test_six_nodes_lost_in_one_stage_change_nothing_and_blame_nobody(nodes, tmp_
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.ray(own=True)
+def test_what_was_loaded_ahead_on_a_lost_node_is_loaded_again(nodes, tmp_path):
+    """The device's node has no CPU: all loading is elsewhere. Four strips are too large to travel in a message."""
+    gate, notes = Gate(tmp_path / "gate", "extract"), tmp_path / "notes"
+    notes.mkdir()
+    cluster = nodes(gate, count=1, num_cpus=0, num_gpus=1)
+    loader = cluster.add_node(num_cpus=2)
+    given = [*classification(), "--shard-size", "4", "--descriptor", "patch_descriptors:NotingBlock4"]
+    given += ["--descriptor-args", json.dumps({"folder": str(notes)})]
+    driver = Driver([*given, "--gpus", "1", "--ray", cluster.address], tmp_path / "out")
+    worker_inside(cluster, gate, driver)
+    wait_until("loads ahead", lambda: len([*notes.iterdir()]) >= 16, driver)
+    loader.kill_raylet(check_alive=False)
+    cluster.worker_nodes.remove(loader)
+    cluster.add_node(wait=False, num_cpus=2)
+    gate.open()
+    assert driver.wait(2 * STEP_SECONDS) == 0, driver.stderr_text()
+    nobody_is_blamed(driver, "extract", 1)
+    loaded = Counter(path.name.split("-")[0] for path in notes.iterdir())
+    assert len(loaded) == 2, "a second node loaded"
+    assert loaded.total() > 48, "something was loaded twice"
+    same_as_undisturbed(driver, classification(), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.ray(own=True)
 def test_actors_leave_a_node_that_is_to_be_taken_away_and_no_shard_is_lost(nodes, tmp_path):
     gate = Gate(tmp_path / "gate", "extract")
     cluster = nodes(gate, num_cpus=1)

@@ -104,6 +104,17 @@ def test_actors_that_die_as_they_start_on_a_node_that_stays_end_the_run(executor
         new_run(tmp_path, one).map(Squares(), 40, 3)
 
 
+def test_actors_that_die_as_they_start_are_not_counted_while_nodes_are_lost(judged):
+    from ray.exceptions import ActorDiedError
+
+    cases, seat, _, _ = judged
+    cases._nodes._lost["another"] = time.monotonic()
+    for _ in range(10):
+        cases.failed_start(cases._pool.seats[0], ActorDiedError())
+    assert seat not in cases._pool.seats
+    assert cases._pool.seats[0].failed_starts == 0
+
+
 def test_an_answer_given_before_its_actor_died_is_kept_though_it_is_heard_later(executor, tmp_path, monkeypatch):
     """One shard waits while it is published, another is done; the driver hears of kill and answer at once."""
     import ray
