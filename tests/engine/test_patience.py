@@ -118,8 +118,8 @@ def test_without_ray_storage_that_stays_away_ends_the_run_when_patience_does(tmp
 
 
 @pytest.mark.parametrize("value", ["soon", "0", "-5", "5 weeks", "", "1h30m", "inf"])
-def test_a_patience_that_is_no_duration_is_one_clear_line(raybench, golden, tmp_path, value):
-    given = ("run", "hbench-classification", "--results", golden / "results/block4", "--ray", "off")
+def test_a_patience_that_is_no_duration_is_one_clear_line_before_anything_starts(raybench, golden, tmp_path, value):
+    given = ("check", "hbench-classification", "--results", golden / "results/block4", "--ray", "off")
     said = raybench(*given, "--benchmarks", golden / "benchmarks", "--out", tmp_path / "out", f"--patience={value}")
     only_line(said, f"--patience {value}", "90s, 15m or 1h")
 
