@@ -145,10 +145,12 @@ def test_a_worker_that_dies_once_costs_nothing_but_time(executor, tmp_path, gpus
 
 
 def test_a_worker_that_always_dies_at_one_shard_fails_that_shard_and_no_other(executor, tmp_path):
+    """Once among others, which makes suspects of them, and three times alone, though others wait for an actor, too."""
     run = new_run(tmp_path / "ray", executor(cpus=2))
-    with pytest.raises(ShardFailed, match=r"shard 4 \(numbers 12\.\.14\) failed 3 times.*worker process died"):
-        run.map(Squares(str(tmp_path), at=13, how="die"), 40, 3)
-    assert (tmp_path / "die").read_text() == "xxxx", "once among others, which makes suspects, and three times alone"
+    with pytest.raises(ShardFailed, match=r"shard 13 \(numbers 13\.\.13\) failed 3 times.*worker process died"):
+        run.map(Squares(str(tmp_path), at=13, how="die", pause=0.05), 1000, 1)
+    assert (tmp_path / "die").read_text() == "xxxx"
+    assert len(files(tmp_path / "ray")) < 999, "it was found out before all others were done"
 
 
 def test_a_stage_that_fails_three_times_names_its_keys_and_cause(executor, tmp_path):
