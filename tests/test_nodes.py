@@ -245,8 +245,10 @@ def test_actors_leave_a_node_that_is_to_be_taken_away_and_no_shard_is_lost(nodes
     driver = Driver([*classification(), "--ray", cluster.address, "--device", "cpu"], tmp_path / "out")
     node_id, pid = wait_until("two workers inside", lambda: gate.inside() if len(gate.inside()) == 2 else [], driver)[0]
     drain(cluster, node_id)
+    wait_until("the notice", lambda: f"node {node_id[:8]} is to be taken away" in driver.stderr_text(), driver)
     gate.open()
     wait_until("the actor's leave", lambda: has_ended(pid), driver)
+    assert len([*driver.out.rglob("*.shard")]) < 48, "the actor stayed until all was done"
     raylet = there(cluster, node_id).all_processes["raylet"][0].process
     wait_until("the end of the node that nobody uses", lambda: raylet.poll() is not None)
     assert driver.wait(2 * STEP_SECONDS) == 0, driver.stderr_text()

@@ -58,6 +58,7 @@ class Flow:
         self._at_work: dict[Any, Seat] = {}
         self._cases = Cases(stage.name, pool, nodes)
         self._suspects: set[int] = set()  # shards in whose presence a worker died
+        self._said_to_drain: set[str] = set()  # nodes
         self._storage = ""  # what a store said that does not answer
         pool.ask_who_is_there()
 
@@ -140,6 +141,9 @@ class Flow:
     def _leave_nodes(self) -> None:
         """Actors leave a node that is to be taken away, once they are idle; payloads of a lost one are loaded again."""
         for seat in [seat for seat in self._pool.seats if seat.node in self._nodes.draining]:
+            if seat.node is not None and seat.node not in self._said_to_drain:
+                self._said_to_drain.add(seat.node)
+                self._observer.said(f"node {seat.node[:8]} is to be taken away: its actors leave it")
             if not seat.calls and seat not in self._cases:
                 self._cases.give_up(seat)
         if self._loads is not None:
