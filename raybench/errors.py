@@ -10,6 +10,8 @@
         FolderInUse         the output folder has a driver that is at work
         Problems            several of the above, found together
       ShardFailed           a shard failed for good: exit code 3
+        Stalled             nothing was published for as long as --patience allows
+        ClusterLost         the head of the Ray cluster does not answer any more
       CorruptShard          a broken stage file; Run maps it again, nobody else handles it
 
 Every error pickles by its arguments alone, since it may cross a process border.
@@ -78,6 +80,14 @@ class Problems(InputError):
 
 class ShardFailed(RaybenchError):
     """A shard failed three times; names stage, shard, keys and the last cause."""
+
+
+class Stalled(ShardFailed):
+    """Nothing was published for as long as --patience allows; names what the run waited for."""
+
+
+class ClusterLost(ShardFailed):
+    """The head of the Ray cluster does not answer any more."""
 
 
 class CorruptShard(RaybenchError):

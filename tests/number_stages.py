@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.errors import DataError
+from raybench.errors import DataError, StorageUnavailable
 from raybench.metrics.partials import Rows
 
 
@@ -61,6 +61,37 @@ class Squares:
 
     def _count(self):
         return count_up(Path(self.folder) / self.how)
+
+
+@dataclass(frozen=True)
+class Unavailable(Squares):
+    """A store does not answer at one item, a number of times."""
+
+    how: str = "unavailable"
+
+    def load(self, shard):
+        if shard.start <= self.at < shard.stop and self._count() <= self.times:
+            raise StorageUnavailable("s3://bucket: no answer")
+        return super().load(shard)
+
+    def compute(self, payload):
+        return Rows.of(payload, payload.astype(np.float64) ** 2).to_arrays()
+
+
+@dataclass(frozen=True)
+class DyingLoads(Squares):
+    """Ends the process that loads one item, a number of times."""
+
+    on_device: bool = True
+    how: str = "load"
+
+    def load(self, shard):
+        if shard.start <= self.at < shard.stop and self._count() <= self.times:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().load(shard)
+
+    def compute(self, payload):
+        return Rows.of(payload, payload.astype(np.float64) ** 2).to_arrays()
 
 
 @dataclass(frozen=True)

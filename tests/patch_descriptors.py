@@ -2,6 +2,7 @@
 
 import os
 import time
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,20 @@ class MeetingBlock4(Block4):
             while (self.folder / "wait").exists():
                 time.sleep(0.02)
         return super().describe(patches)
+
+
+class NotingBlock4(Block4):
+    """Block4 that leaves a file in a folder for every strip that it prepares, with the node's name."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def prepare(self, patches):
+        import ray
+
+        node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else "here"
+        (self.folder / f"{node}-{uuid.uuid4().hex}").touch()
+        return patches
 
 
 class Dying(Block4):

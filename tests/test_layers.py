@@ -32,7 +32,10 @@ LAYERS = {name: number for number, names in enumerate(ORDER) for name in names}
 PURE_LAYERS = 4
 # Where a library may be imported; a library that is not named here may be imported anywhere its layer allows.
 HOMES = {
-    "ray": {*(f"engine/ray_{part}.py" for part in ("core", "flow", "loads", "pool")), "engine/telemetry.py"},
+    "ray": {
+        *(f"engine/ray_{part}.py" for part in ("cases", "core", "flow", "loads", "nodes", "pool")),
+        "engine/telemetry.py",
+    },
     "fsspec": {"remote.py"},
     "faiss": {"search/by_faiss.py", "search/codecs.py"},
     "torch": {

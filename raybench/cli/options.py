@@ -14,7 +14,7 @@ from raybench.benchmarks.options import Option
 from raybench.errors import ConfigError, suggestion
 from raybench.runs.jobs import Settings, make_job, options_for
 
-METAVARS = {"descriptor": "SPEC", "ray": "ADDRESS|local|off"}
+METAVARS = {"descriptor": "SPEC", "patience": "DURATION", "ray": "ADDRESS|local|off"}
 MOST_CONFIG_BYTES, MOST_CONFIG_VALUES = 2**16, 2**12
 NOT_IN_CONFIG = ("config", "help", "debug")
 

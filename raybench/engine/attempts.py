@@ -1,4 +1,4 @@
-"""Failures of shards: which are tried again, and when it is enough.
+"""Failures of shards: which are tried again, whose fault they are, and when it is enough.
 
 A worker returns a Failure instead of raising, so that an exception of the user's code, which may not pickle,
 can't get lost on the way to the driver.
@@ -16,35 +16,55 @@ from raybench.errors import CorruptShard, InputError, ShardFailed, StorageUnavai
 from raybench.masking import masked
 
 MOST_FAILURES = 3
+STORAGE, NODE_LOST = "storage", "node_lost"  # causes that are nobody's fault
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a shard was not published: `error` is one of our own, `cause` is any other in words."""
+    """Why a shard was not published: `error` is one of our own, `cause` is any other in words.
+
+    `nobodys` is STORAGE or NODE_LOST where the shard did nothing wrong: it is tried again, and not counted.
+    """
 
     cause: str
     trace: str = ""
     error: Exception | None = None
+    nobodys: str = ""
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        # A store that does not answer may do so for the next attempt; any other trouble with it is the user's to mend.
-        final = isinstance(error, InputError | CorruptShard) and not isinstance(error, StorageUnavailable)
+        if isinstance(error, StorageUnavailable):
+            return cls(masked(str(error)), nobodys=STORAGE)
+        final = isinstance(error, InputError | CorruptShard)
         ours = error if final else None
         trace = "".join(traceback.format_exception(error))
         return cls(masked(f"{type(error).__name__}: {error}"), masked(trace), ours)
 
 
 class Attempts:
-    """Counts the failures of one stage's shards."""
+    """Counts the failures of one stage's shards, and apart from them what was nobody's fault."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._failures: Counter[int] = Counter()
+        self._lost: Counter[int] = Counter()
+        self._paused: Counter[int] = Counter()
 
     def of(self, shard: Shard) -> int:
         """The number of the attempt that is under way, from 1."""
-        return self._failures[shard.index] + 1
+        return self._failures.get(shard.index, 0) + 1
+
+    def times_lost(self, shard: Shard) -> int:
+        """How often the shard was given out again because a node or an actor went."""
+        return self._lost.get(shard.index, 0)
+
+    def lose(self, shard: Shard) -> None:
+        self._lost[shard.index] += 1
+
+    def pause(self, shard: Shard) -> int:
+        """How often the shard has waited for storage, with this time."""
+        self._paused[shard.index] += 1
+        return self._paused[shard.index]
 
     def note(self, shard: Shard, failure: Failure) -> None:
         """Count a failure; raises if it is final: the user's input, a broken shard, or the third one."""

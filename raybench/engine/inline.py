@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from raybench.engine.attempts import Attempts, Failure
+from raybench.engine.attempts import STORAGE, Attempts, Failure
+from raybench.engine.patience import HOUR, Patience, pause_before
 from raybench.engine.progress import Observer
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Place, Receipt, Sink, Stage, compute_shard, load_shard, publish_shard
@@ -18,13 +20,14 @@ class InlineExecutor:
     Nothing overlaps: torch keeps its number of threads, by which sums are rounded, per thread.
     """
 
-    def __init__(self, observer: Observer, gpus: int = 0) -> None:
+    def __init__(self, observer: Observer, gpus: int = 0, patience_seconds: float = HOUR) -> None:
         self.gpus = gpus
-        self._observer = observer
+        self._observer, self._patience_seconds = observer, patience_seconds
 
     def map(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> Iterator[Receipt]:
         """A receipt for each shard as it is published."""
         attempts = Attempts(stage)
+        patience = Patience(stage.name, self._patience_seconds, self._observer)
         place = Place.here()
         for shard in shards:
             while True:
@@ -33,11 +36,22 @@ class InlineExecutor:
                     computed = compute_shard(stage, load_shard(stage, shard, place))
                     receipt = publish_shard(stage, shard, computed, sink, place)
                 except Exception as error:  # noqa: BLE001 (any failure of a stage is counted, then raised)
-                    attempts.note(shard, Failure.of(error))
+                    failure = Failure.of(error)
+                    if failure.nobodys == STORAGE:
+                        self._wait_for_storage(stage, patience, failure, attempts.pause(shard))
+                        continue
+                    attempts.note(shard, failure)
                     self._observer.retried(stage.name, "error")
                 else:
+                    patience.progressed()
                     yield dataclasses.replace(receipt, attempt=attempt)
                     break
+
+    def _wait_for_storage(self, stage: Stage, patience: Patience, failure: Failure, times: int) -> None:
+        self._observer.retried(stage.name, STORAGE)
+        patience.wait_for(f"storage: {failure.cause}", loud=False)
+        patience.say_at_once(f"storage: {failure.cause}")
+        time.sleep(max(min(pause_before(times), patience.seconds_left), 0.0))
 
     def cluster(self) -> dict[str, Any]:
         """What the manifest says of where the run ran."""

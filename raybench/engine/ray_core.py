@@ -10,16 +10,19 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
 
 from raybench.engine.demand import Demand
+from raybench.engine.patience import HOUR, SAY_EVERY_SECONDS, Patience
 from raybench.engine.progress import Observer
 from raybench.engine.ray_devices import devices_to_use, gpu_nodes_to_add, kinds_there
-from raybench.engine.ray_flow import SAY_EVERY_SECONDS, Flow
+from raybench.engine.ray_flow import Flow
 from raybench.engine.ray_loads import LoadsAhead, Machines
+from raybench.engine.ray_nodes import RAYS_OWN_SECONDS, Head, Nodes, patient_with_head
 from raybench.engine.ray_pool import Pool, Seat
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Receipt, Sink, Stage
@@ -34,6 +37,7 @@ class RayExecutor:
 
     `cpus`: how many CPUs work, all if None. `gpus`: how many device actors to begin with; `insist_on_gpus` for just so
     many. Actors that are idle for `idle_seconds` are ended, so that an autoscaler may end their nodes.
+    `patience_seconds`: for how long a stage may publish nothing; `head_seconds`: for how long the head may be silent.
     """
 
     def __init__(
@@ -47,12 +51,17 @@ class RayExecutor:
         accelerators: Sequence[str] = (),
         elsewhere: Sequence[Mapping[str, str]] = (),
         idle_seconds: float = IDLE_SECONDS,
+        patience_seconds: float = HOUR,
+        head_seconds: float = RAYS_OWN_SECONDS,
     ) -> None:
         self.gpus = gpus
         self._observer, self._cpus, self._owned = observer, cpus, owned
         self._insist_on_gpus, self._idle_seconds = insist_on_gpus, idle_seconds
+        self._patience_seconds = patience_seconds
         self._cpu_pool = Pool("cpu", 1)
         self._gpu_pool = Pool("gpu", 0, accelerators, elsewhere)
+        self._head = Head(ray.get_runtime_context().gcs_address, head_seconds)
+        self._nodes = Nodes(self._head)
 
     def map(self, stage: Stage, shards: Sequence[Shard], sink: Sink) -> Iterator[Receipt]:
         """A receipt for each shard as it is published, in any order."""
@@ -88,9 +97,9 @@ class RayExecutor:
 
         fit(there, len(shards))
         if self._insist_on_gpus:
-            self._await(pool)
+            self._await(pool, stage)
         loads = LoadsAhead(job, len(pool.seats), self._cpus, own=pool.cpus * len(pool.seats), there=there)
-        return Flow(stage, shards, job, pool, loads, look, self._observer)
+        return self._flow(stage, shards, job, pool, loads, look)
 
     def _on_cpus(self, stage: Stage, shards: Sequence[Shard], job: Any) -> Flow:
         pool, demand = self._cpu_pool, Demand(len(shards), self._cpus)
@@ -102,12 +111,27 @@ class RayExecutor:
             self._fit(pool, wanted if wanted > there.cpus else min(wanted, max(there.cpus - held, 1)))
 
         look(Machines.there(), len(shards))
-        return Flow(stage, shards, job, pool, None, look, self._observer)
+        return self._flow(stage, shards, job, pool, None, look)
 
     def _fit(self, pool: Pool, wanted: int) -> None:
         """So many actors, as nodes come and as shards get fewer."""
         pool.grow_to(wanted)
         pool.shrink_to(wanted, self._idle_seconds)
+
+    def _flow(
+        self,
+        stage: Stage,
+        shards: Sequence[Shard],
+        job: Any,
+        pool: Pool,
+        loads: LoadsAhead | None,
+        look: Callable[[Machines, int], None],
+    ) -> Flow:
+        patience = self._patience(stage)
+        return Flow(stage, shards, job, pool, loads, look, self._observer, self._nodes, self._head, patience)
+
+    def _patience(self, stage: Stage) -> Patience:
+        return Patience(stage.name, self._patience_seconds, self._observer)
 
     def cluster(self) -> dict[str, Any]:
         """What the manifest says of where the run ran."""
@@ -124,6 +148,7 @@ class RayExecutor:
 
     def close(self) -> None:
         """End the actors, and Ray itself if this executor started it."""
+        self._nodes.close()
         self._cpu_pool.close()
         self._gpu_pool.close()
         if self._owned:
@@ -132,19 +157,21 @@ class RayExecutor:
     def _ask_elsewhere(self, pool: Pool, waiting: Sequence[Seat], there: Machines) -> None:
         pool.ask_elsewhere(waiting, there.gpus_of(pool.accelerators) - (len(pool.seats) - len(waiting)))
 
-    def _await(self, pool: Pool) -> None:
+    def _await(self, pool: Pool, stage: Stage) -> None:
         """Wait until all actors are up, and say how many are."""
+        patience, there, looked = self._patience(stage), Machines.there(), time.monotonic()
         while True:
             calls = [seat.ready for seat in pool.seats]
-            _, missing = ray.wait(calls, num_returns=len(calls), timeout=SAY_EVERY_SECONDS)
+            _, missing = ray.wait(calls, num_returns=len(calls), timeout=1.0)
             if not missing:
                 return
-            there = Machines.there()
-            words = f"waiting for GPUs: {len(calls) - len(missing)} of {len(calls)} are up"
+            if self._head.is_there() and time.monotonic() - looked > SAY_EVERY_SECONDS:
+                there, looked = Machines.there(), time.monotonic()
+                self._ask_elsewhere(pool, [seat for seat in pool.seats if seat.ready in missing], there)
+            words = f"GPUs: {len(calls) - len(missing)} of {len(calls)} are up"
             if pool.accelerators:
                 words += f"; asked for {' or '.join(pool.accelerators)}, the cluster has {kinds_there(there)}"
-            self._observer.said(words)
-            self._ask_elsewhere(pool, [seat for seat in pool.seats if seat.ready in missing], there)
+            patience.wait_for(words)
 
 
 def connect(
@@ -155,9 +182,11 @@ def connect(
     device: str,
     observer: Observer,
     accelerators: Sequence[str] = (),
+    patience_seconds: float = HOUR,
 ) -> RayExecutor:
     """An executor on the Ray at `address`, on a new one on this machine (`local`), or on the one already joined."""
     owned = not ray.is_initialized()
+    head_seconds = patient_with_head(owned)
     if owned:
         # Workers run at niceness 15 by default: a local run would lose to any other process.
         os.environ.setdefault("RAY_worker_niceness", "0")
@@ -187,6 +216,8 @@ def connect(
         accelerators=accelerators,
         elsewhere=[] if own_machine else gpu_nodes_to_add(accelerators, there),
         idle_seconds=math.inf if own_machine else IDLE_SECONDS,
+        patience_seconds=patience_seconds,
+        head_seconds=head_seconds,
     )
 
 

@@ -1,7 +1,7 @@
-"""One stage on its way through a pool of actors: which shard goes where, and what a dead actor means.
+"""One stage on its way through a pool of actors: which shard goes where, and which is given out again.
 
 Waiting → (loading → loaded →) with an actor → published. What is in flight is bounded; the driver sees receipts, never
-arrays, and what it keeps does not grow with the number of shards.
+arrays, and what it keeps does not grow with the number of shards. Whose fault a dead actor is, is found in `ray_cases`.
 """
 
 from __future__ import annotations
@@ -9,79 +9,25 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorError, RayError
 
-from raybench.engine.attempts import Attempts, Failure
+from raybench.engine.attempts import NODE_LOST, STORAGE, Attempts, Failure
+from raybench.engine.blame import Fault
+from raybench.engine.patience import Patience, pause_before
 from raybench.engine.progress import Observer
+from raybench.engine.ray_cases import Case, Cases
 from raybench.engine.ray_loads import LoadsAhead, Machines
+from raybench.engine.ray_nodes import Head, Nodes
 from raybench.engine.ray_pool import MOST_PER_ACTOR, Given, Pool, Seat, of_ray
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Receipt, Stage
-from raybench.engine.stations import PUBLISHED_AT_ONCE
-from raybench.errors import ShardFailed
+from raybench.engine.waiting import Depth, Waiting
 
-FIRST_DEPTH = 2  # shards with each actor until receipts tell how long each part takes
-MOST_FAILED_STARTS = 5  # in a row: actors of one seat that die before they are ready
-SAY_EVERY_SECONDS = 15.0
 LOOK_EVERY_SECONDS = 10.0  # at what the cluster has
-
-
-class Waiting:
-    """Shards that nobody works on: a dead actor's first, then the rest in order, last those that failed."""
-
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        self._first: deque[Shard] = deque()
-        self._rest = iter(shards)
-        self._last: deque[Shard] = deque()
-        self._count = len(shards)
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def next(self) -> Shard:
-        """The shard that `take` would give; there must be one."""
-        if not self._first:
-            self._first.extend(itertools.islice(self._rest, 1))
-        if not self._first:
-            self._first.append(self._last.popleft())
-        return self._first[0]
-
-    def take(self) -> Shard:
-        shard = self.next
-        self._first.popleft()
-        self._count -= 1
-        return shard
-
-    def at_once(self, shards: Sequence[Shard]) -> None:
-        self._first.extendleft(reversed(shards))
-        self._count += len(shards)
-
-    def later(self, shard: Shard) -> None:
-        self._last.append(shard)
-        self._count += 1
-
-
-class Depth:
-    """How many shards an actor has at once: one at each station that takes its time, and one on its way."""
-
-    def __init__(self, fused: bool) -> None:
-        self.shards = FIRST_DEPTH
-        self._fused = fused
-        self._load = self._compute = self._publish = 0.0  # seconds in all
-
-    def heard(self, receipt: Receipt) -> None:
-        self._load += receipt.load_seconds if self._fused else 0.0
-        self._compute += receipt.compute_seconds
-        self._publish += receipt.publish_seconds
-        slowest = max(self._load, self._compute, self._publish / PUBLISHED_AT_ONCE, 1e-9)
-        at_stations = round((self._load + self._compute + self._publish) / slowest)
-        self.shards = min(1 + at_stations, MOST_PER_ACTOR - 1)
 
 
 class Flow:
@@ -99,38 +45,46 @@ class Flow:
         loads: LoadsAhead | None,
         look: Callable[[Machines, int], None],
         observer: Observer,
+        nodes: Nodes,
+        head: Head,
+        patience: Patience,
     ) -> None:
         self._stage, self._job, self._pool, self._loads, self._observer = stage, job, pool, loads, observer
-        self._look = look
+        self._look, self._nodes, self._head, self._patience = look, nodes, head, patience
         self._attempts = Attempts(stage)
         self._waiting = Waiting(shards)
         self._left = len(shards)
-        self._depth = Depth(fused=loads is None)
+        self._depth = Depth(fused=loads is None, most=MOST_PER_ACTOR - 1)
         self._at_work: dict[Any, Seat] = {}
+        self._cases = Cases(stage.name, pool, nodes)
         self._suspects: set[int] = set()  # shards in whose presence a worker died
+        self._said_to_drain: set[str] = set()  # nodes
+        self._storage = ""  # what a store said that does not answer
         pool.ask_who_is_there()
 
     def receipts(self) -> Iterator[Receipt]:
         """Keep everything moving until every shard is published."""
-        heard = looked = time.monotonic()
+        looked = time.monotonic()
+        self._patience.progressed()
         while self._left:
+            self._leave_nodes()
             self._start_loading()
             self._hand_out()
             done = self._wait()
             now = time.monotonic()
-            if not done and now - heard > SAY_EVERY_SECONDS:
-                heard = now
-                self._say_stalled()
-            if now - looked > LOOK_EVERY_SECONDS:
+            if self._head.is_there() and now - looked > LOOK_EVERY_SECONDS:
                 looked = now
                 self._look(Machines.there(), self._left)
             for reference in done:
                 receipt = self._hear(reference)
                 if receipt is not None:
                     self._left -= 1
-                    heard = now
+                    self._patience.progressed()
                     yield receipt
+            for case, fault in self._cases.closed():
+                self._settle(case, fault)
             self._observer.in_flight(self._stage.name, self._in_flight(), len(self._pool.seats))
+            self._say_what_it_waits_for()
 
     def _in_flight(self) -> int:
         ahead = 0 if self._loads is None else len(self._loads)
@@ -151,7 +105,7 @@ class Flow:
             payload = loaded.popleft()
             self._give(seat, Given(payload.shard, payload.stocked.size_bytes), payload.reference)
         # An actor that has nothing to do loads the next shard itself, on the CPU that it holds.
-        idle = (seat for seat in self._pool.seats if seat.node is not None and not seat.calls)
+        idle = (seat for seat in self._pool.seats if self._takes_work(seat) and not seat.calls)
         for seat in itertools.islice(idle, self._loads.device_loads):
             if self._waiting:
                 self._give(seat, Given(self._waiting.take(), None))
@@ -171,7 +125,7 @@ class Flow:
         return min(free, key=lambda seat: (len(seat.calls), seat.node != node, seat.given), default=None)
 
     def _may_take(self, seat: Seat, shard: Shard) -> bool:
-        if seat.node is None:
+        if not self._takes_work(seat):
             return False
         loads_itself = self._loads is not None and any(given.payload_bytes is None for given in seat.calls.values())
         if len(seat.calls) >= self._depth.shards + loads_itself:
@@ -181,10 +135,29 @@ class Flow:
         together = [*(given.shard for given in seat.calls.values()), shard]
         return not any(one.index in self._suspects for one in together)
 
+    def _takes_work(self, seat: Seat) -> bool:
+        return seat.node is not None and seat not in self._cases and seat.node not in self._nodes.draining
+
+    def _leave_nodes(self) -> None:
+        """Actors leave a node that is to be taken away, once they are idle; payloads of a lost one are loaded again."""
+        for seat in [seat for seat in self._pool.seats if seat.node in self._nodes.draining]:
+            if seat.node is not None and seat.node not in self._said_to_drain:
+                self._said_to_drain.add(seat.node)
+                self._observer.said(f"node {seat.node[:8]} is to be taken away: its actors leave it")
+            if not seat.calls and seat not in self._cases:
+                self._cases.give_up(seat)
+        if self._loads is not None:
+            for shard in self._loads.drop_lost(self._nodes.is_lost):
+                self._again(shard, Failure("", nobodys=NODE_LOST))
+
     def _wait(self) -> list[Any]:
+        self._cases.ask()
         ahead: Iterable[Any] = () if self._loads is None else self._loads.references
-        starting = (seat.ready for seat in self._pool.seats if seat.node is None)
-        references = [*ahead, *self._at_work, *starting]
+        starting = (seat.ready for seat in self._pool.seats if seat.node is None and seat not in self._cases)
+        references = [*ahead, *self._at_work, *starting, *self._cases.questions]
+        if not references:
+            time.sleep(1.0)
+            return []
         first, _ = ray.wait(references, num_returns=1, timeout=1.0, fetch_local=False)
         if not first:
             return []
@@ -195,33 +168,39 @@ class Flow:
         if reference in self._at_work:
             return self._hear_work(reference)
         if self._loads is not None and reference in self._loads:
-            failed = self._loads.hear(reference)
-            if failed is not None:
-                self._again(*failed)
+            self._hear_load(self._loads, reference)
             return None
         for seat in self._pool.seats:
             if seat.node is None and reference == seat.ready:
                 self._hear_ready(seat)
-                break
-        return None  # or of an actor that died while this list was walked; its shards are waiting again
+                return None
+        case = self._cases.hear_answer(reference)
+        if case is not None:
+            self._give_again(case.shards, "unavailable")
+        return None
+
+    def _hear_load(self, loads: LoadsAhead, reference: Any) -> None:
+        failed = loads.hear(reference)
+        if failed is not None and failed.error is not None:
+            self._cases.open_for_load(failed.shard, failed.began, failed.error)
+        elif failed is not None and failed.failure is not None:
+            self._again(failed.shard, failed.failure)
 
     def _hear_ready(self, seat: Seat) -> None:
         try:
             seat.node, _ = ray.get(seat.ready)
             seat.failed_starts = 0
+        except ActorUnavailableError as error:
+            self._cases.open_for(seat, None, error)
         except RayError as error:
-            if seat.failed_starts + 1 >= MOST_FAILED_STARTS:
-                raise ShardFailed(
-                    f"stage {self._stage.name}: actors die as they start; the last: {of_ray(error).cause}"
-                ) from error
-            self._pool.replace(seat, seat.failed_starts + 1)
+            self._cases.failed_start(seat, error)
 
     def _hear_work(self, call: Any) -> Receipt | None:
         seat = self._at_work[call]
         try:
             outcome = ray.get(call)
-        except RayActorError as error:
-            self._bury(seat, of_ray(error).cause)
+        except (RayActorError, OutOfMemoryError) as error:
+            self._cases.open_for(seat, self._taken_back(seat, call), error)
             return None
         except RayError as error:
             outcome = of_ray(error)
@@ -231,9 +210,11 @@ class Flow:
             return None
         receipt: Receipt = outcome
         self._depth.heard(receipt)
+        self._suspects.discard(shard.index)
         if self._loads is not None:
             self._loads.backlog.took(receipt.load_seconds, receipt.compute_seconds)
-        return dataclasses.replace(receipt, attempt=self._attempts.of(shard))
+        lost = self._attempts.times_lost(shard)
+        return dataclasses.replace(receipt, attempt=self._attempts.of(shard), lost=lost)
 
     def _taken_back(self, seat: Seat, call: Any) -> Shard:
         """The shard is with this actor no longer, nor is its payload needed."""
@@ -243,28 +224,55 @@ class Flow:
             self._loads.backlog.gone(given.payload_bytes)
         return given.shard
 
-    def _bury(self, seat: Seat, cause: str) -> None:
-        """Replace a dead actor; its shards wait again, and those that were together do so one by one from now on.
+    def _settle(self, case: Case, fault: Fault) -> None:
+        """Give a dead worker's shards out again. One that was alone is to blame.
 
-        Which of them was at work can't be told: the answer to the one before may have died with the process. So each
-        counts a failure, and alone it can't be blamed for another's again. A lost node is nobody's fault.
+        Of several each runs alone from now on. Which of them was at work can't be told: the answer to the one before
+        may have died with the process.
         """
-        self._observer.retried(self._stage.name, "actor_died")
-        self._pool.replace(seat)
-        shards = [self._taken_back(seat, call) for call in list(seat.calls)]
+        if fault is Fault.NOBODY:
+            self._give_again(case.shards, NODE_LOST)
+            return
+        self._suspects.update(shard.index for shard in case.shards)
+        if fault is Fault.SUSPECTS:
+            self._give_again(case.shards, "actor_died")
+            return
+        for shard in case.shards:
+            self._attempts.note(shard, Failure(f"its worker process died ({case.failure.cause})", case.failure.trace))
+            self._observer.retried(self._stage.name, "actor_died")
+        self._waiting.at_once(case.shards)
+
+    def _give_again(self, shards: Sequence[Shard], cause: str) -> None:
+        """What was nobody's fault is not counted as a failure, but as lost."""
+        if shards:
+            self._observer.retried(self._stage.name, cause)
+        for shard in shards:
+            self._attempts.lose(shard)
         self._waiting.at_once(shards)
-        if seat.node in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
-            self._suspects.update(shard.index for shard in shards)
-            for shard in shards:
-                self._attempts.note(shard, Failure(f"its worker process died ({cause})"))
 
     def _again(self, shard: Shard, failure: Failure) -> None:
-        self._attempts.note(shard, failure)
-        self._observer.retried(self._stage.name, "error")
-        self._waiting.later(shard)
+        if failure.nobodys == STORAGE:
+            self._storage = failure.cause
+            self._patience.say_at_once(f"storage: {failure.cause}")
+            self._observer.retried(self._stage.name, STORAGE)
+            self._waiting.after(pause_before(self._attempts.pause(shard)), shard)
+        elif failure.nobodys:
+            self._give_again([shard], failure.nobodys)
+        else:
+            self._attempts.note(shard, failure)
+            self._observer.retried(self._stage.name, "error")
+            self._waiting.later(shard)
 
-    def _say_stalled(self) -> None:
+    def _say_what_it_waits_for(self) -> None:
+        """Say it, or stop; shards at work are waited for as well, but in silence."""
         seats = self._pool.seats
-        up = sum(seat.node is not None for seat in seats)
-        if up < len(seats):
-            self._observer.said(f"{self._stage.name}: {up} of {len(seats)} {self._pool.device} actors are up")
+        up = sum(seat.node is not None and seat not in self._cases for seat in seats)
+        if self._waiting.paused:
+            self._patience.wait_for(f"storage: {self._storage}")
+        elif self._cases and not self._at_work:
+            self._patience.wait_for(self._cases.words)
+        elif up < len(seats):
+            words = f"{self._pool.device} actors: {up} of {len(seats)} are up, the others find no room or no node"
+            self._patience.wait_for(words)
+        else:
+            self._patience.wait_for(f"{self._in_flight()} shards that are loaded or computed", loud=False)

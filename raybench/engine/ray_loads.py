@@ -5,13 +5,14 @@ CPUs that join the cluster are used. A payload stays in the store of the node th
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import OutOfMemoryError, RayError
 
 from raybench.engine.attempts import Failure
 from raybench.engine.backlog import Backlog
@@ -62,17 +63,28 @@ class Payload:
     stocked: Stocked
 
 
+@dataclass(frozen=True)
+class FailedLoad:
+    """A shard that was not loaded: `failure` if it is known why, else `error`, what Ray said of its task."""
+
+    shard: Shard
+    began: float
+    failure: Failure | None = None
+    error: RayError | None = None
+
+
 class LoadsAhead:
     """The load tasks of one stage. `asked` is `--cpus`; `own` device actors hold a CPU, and load themselves on it."""
 
     def __init__(self, job: Any, devices: int, asked: int | None, own: int, there: Machines) -> None:
         self.loaded: deque[Payload] = deque()
         self._job, self._asked, self._own = job, asked, own
-        self._under_way: dict[Any, tuple[Shard, Any]] = {}
+        self._under_way: dict[Any, tuple[Shard, Any, float]] = {}  # with the payload, and since when
         self.backlog = Backlog(devices, 1, 0.0)
         self.look(there)
-        # Spread, since a node whose store is full would stop all others.
-        options = {"num_cpus": 1, "num_returns": 2, "max_retries": 3, "scheduling_strategy": "SPREAD"}
+        # Spread, since a node whose store is full would stop all others. Not tried again by Ray, which would count a
+        # lost node as it does a load that ends its process.
+        options = {"num_cpus": 1, "num_returns": 2, "max_retries": 0, "scheduling_strategy": "SPREAD"}
         self._load: Any = ray.remote(load_ahead).options(**options)
 
     def serve(self, devices: int, own: int) -> None:
@@ -106,18 +118,29 @@ class LoadsAhead:
     def start(self, shard: Shard) -> None:
         self.backlog.started()
         status, payload = self._load.remote([self._job], shard)
-        self._under_way[status] = (shard, payload)
+        self._under_way[status] = (shard, payload, time.monotonic())
 
-    def hear(self, reference: Any) -> tuple[Shard, Failure] | None:
+    def hear(self, reference: Any) -> FailedLoad | None:
         """What came of a load: nothing to do, or a shard that failed."""
-        shard, payload = self._under_way.pop(reference)
+        shard, payload, began = self._under_way.pop(reference)
         try:
-            report = ray.get(reference)
+            report: Stocked | Failure = ray.get(reference)
         except RayError as error:
             report = of_ray(error)
+            if not report.nobodys and not isinstance(error, OutOfMemoryError):
+                self.backlog.failed()
+                return FailedLoad(shard, began, error=error)
         if isinstance(report, Failure):
             self.backlog.failed()
-            return shard, report
+            return FailedLoad(shard, began, failure=report)
         self.backlog.loaded(report.size_bytes)
         self.loaded.append(Payload(shard, payload, report))
         return None
+
+    def drop_lost(self, is_lost: Callable[[str], bool]) -> list[Shard]:
+        """Forget payloads that went with their nodes; their shards are to be loaded again."""
+        lost = [payload for payload in self.loaded if is_lost(payload.stocked.node)]
+        for payload in lost:
+            self.loaded.remove(payload)
+            self.backlog.gone(payload.stocked.size_bytes)
+        return [payload.shard for payload in lost]

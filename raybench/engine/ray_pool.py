@@ -17,9 +17,9 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
-from ray.exceptions import RayError
+from ray.exceptions import NodeDiedError, ObjectLostError, RayError
 
-from raybench.engine.attempts import Failure
+from raybench.engine.attempts import NODE_LOST, Failure
 from raybench.engine.memory import give_back
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Loaded, Place, Receipt, Sink, Stage, load_shard
@@ -48,6 +48,8 @@ class Worker:
             with self._opening:  # the model in a stage is opened once
                 stage, sink = opened(job[0])
             return self._stations.pass_through(stage, shard, sink, loaded)
+        except RayError as error:
+            return of_ray(error)
         except Exception as error:  # noqa: BLE001 (the driver decides what a failure means)
             return Failure.of(error)
 
@@ -66,6 +68,8 @@ def load_ahead(job: list[Any], shard: Shard) -> tuple[Stocked | Failure, Loaded 
         stage, _ = opened(job[0])
         loaded = load_shard(stage, shard, place("cpu", actor="task"))
         return Stocked(loaded.place.node, _pickled_bytes(loaded)), loaded
+    except RayError as error:
+        return of_ray(error), None
     except Exception as error:  # noqa: BLE001
         return Failure.of(error), None
 
@@ -97,7 +101,8 @@ def place(device: str, actor: str | None = None) -> Place:
 def of_ray(error: RayError) -> Failure:
     """What Ray says went wrong, in one line; the rest is its trace."""
     text = str(error).strip()
-    return Failure(f"{type(error).__name__}: {text.splitlines()[0] if text else ''}", text)
+    nobodys = NODE_LOST if isinstance(error, ObjectLostError | NodeDiedError) else ""
+    return Failure(f"{type(error).__name__}: {text.splitlines()[0] if text else ''}", text, nobodys=nobodys)
 
 
 @dataclass(eq=False)
@@ -111,7 +116,7 @@ class Seat:
     given: int = 0  # shards, over all stages
     calls: dict[Any, Given] = field(default_factory=dict)
     choice: int = 0  # of the pool's selectors: where it asks for a node
-    asked: float = field(default_factory=time.monotonic)
+    made: float = field(default_factory=time.monotonic)
     looked_at: int = 0  # `given` when somebody last looked whether it is idle
     idle_since: float = field(default_factory=time.monotonic)
 
@@ -179,7 +184,7 @@ class Pool:
         would do (measured with 2.60: it never turned to the next).
         """
         for seat in waiting:
-            in_vain = time.monotonic() - seat.asked >= ELSEWHERE_AFTER_SECONDS
+            in_vain = time.monotonic() - seat.made >= ELSEWHERE_AFTER_SECONDS
             if seat.choice and room > 0:
                 choice, room = 0, room - 1  # what it asked for before has come in the meantime
             elif in_vain and len(self._selectors) > 1:
@@ -197,7 +202,8 @@ class Pool:
                 seat.node, seat.ready = None, seat.actor.ready.remote()
 
     def replace(self, seat: Seat, failed_starts: int = 0, choice: int = 0) -> None:
-        self.seats[self.seats.index(seat)] = self._new_seat(failed_starts, choice)
+        if seat in self.seats:  # else it was replaced before the last of its calls came back
+            self.seats[self.seats.index(seat)] = self._new_seat(failed_starts, choice)
 
     def close(self) -> None:
         for seat in self.seats:

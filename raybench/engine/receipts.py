@@ -22,7 +22,7 @@ class Receipts:
     """What was computed so far; `publish` writes a JSON line per shard, in the order in which they were published."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
-        self.computed = self.rows = self.size_bytes = self.attempts = 0
+        self.computed = self.rows = self.size_bytes = self.attempts = self.lost = 0
         self._there = bytearray(shards[-1].index + 1 if shards else 0)  # by the shard's number, which rise
         self._workers: set[tuple[str, int]] = set()
         self._lines = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115 (closed by __exit__)
@@ -48,6 +48,7 @@ class Receipts:
         self.rows += receipt.rows
         self.size_bytes += receipt.size_bytes
         self.attempts += receipt.attempt
+        self.lost += receipt.lost
         self._there[receipt.index] = 1
         self._workers.add((receipt.worker.node, receipt.worker.pid))
         self._lines.write(json.dumps(vars(receipt), default=vars).encode() + b"\n")

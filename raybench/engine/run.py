@@ -53,7 +53,11 @@ class Partial(Protocol):
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What the manifest says of one stage: shards in all, found in the store, computed now."""
+    """What the manifest says of one stage: shards in all, found in the store, computed now.
+
+    `attempts`: with the failures of shards. `lost`: how often shards were given out again because a node or an actor
+    went, which is no failure of theirs.
+    """
 
     name: str
     digest: str
@@ -65,6 +69,7 @@ class StageRecord:
     seconds: float
     repaired: int
     attempts: int
+    lost: int
     workers: int
 
 
@@ -175,6 +180,7 @@ class Run:
                 seconds=round(time.monotonic() - started, 3),
                 repaired=self._repairs.total() - repaired_before,
                 attempts=receipts.attempts,
+                lost=receipts.lost,
                 workers=receipts.workers,
             )
         )

@@ -182,9 +182,11 @@ class Computed:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A shard is published: what came out, who did it, and how long each part took. `attempt` counts from 1.
+    """A shard is published: what came out, who did it, and how long each part took.
 
-    Each part's seconds are its own, without the waits between them; other shards' parts may run in the same seconds.
+    `attempt` is the number of its own failures, and one. `lost`: how often it was given out again because a node or an
+    actor went. Each part's seconds are its own, without the waits between them; other shards' parts may run in the
+    same seconds.
     """
 
     stage: str
@@ -200,6 +202,7 @@ class Receipt:
     compute_seconds: float
     publish_seconds: float
     attempt: int = 1
+    lost: int = 0
 
 
 @one_blas_thread()

@@ -11,6 +11,7 @@ from typing import Any
 from raybench import storage
 from raybench.benchmarks.job import EXECUTION, Benchmark, Job
 from raybench.benchmarks.options import Option, option, options_of
+from raybench.engine.patience import seconds_of
 from raybench.errors import ConfigError, suggestion
 from raybench.masking import credential_in
 
@@ -23,9 +24,19 @@ class Settings:
 
     ray: str = option("", "ADDRESS, local or off", EXECUTION, default_words="join RAY_ADDRESS if set, else a local Ray")
     cpus: int | None = option(None, "CPU workers", EXECUTION, default_words="all there are", least=1)
+    patience: str = option(
+        "1h",
+        "how long nothing may be published (no node, no GPU, storage that does not answer) before the run stops with "
+        "exit code 3, to be resumed: 90s, 15m, 1h, or seconds",
+        EXECUTION,
+    )
     progress: str = option("auto", "how progress is shown", EXECUTION, choices=("auto", "bar", "json", "none"))
     overwrite: bool = option(False, "replace another run's results in --out; the store stays", EXECUTION)
     keep_stages: bool = option(True, "no: remove this run's stages at its end", EXECUTION)
+
+    @property
+    def patience_seconds(self) -> float:
+        return seconds_of(str(self.patience))
 
 
 def options_for(benchmark: Benchmark) -> list[Option]:
@@ -69,7 +80,8 @@ def _part(values: Mapping[str, Any], declared: type) -> dict[str, Any]:
 
 
 def _check(benchmark: Benchmark, job: Job[Any], settings: Settings, own_store: str) -> None:
-    """Arguments that contradict each other."""
+    """Arguments that mean nothing, or contradict each other."""
+    seconds_of(str(settings.patience))
     if settings.ray == "off" and (job.gpus or settings.cpus):
         raise ConfigError("--ray off: runs in this process; --gpus and --cpus need a Ray")
     if job.gpus and job.device == "cpu":

@@ -101,7 +101,8 @@ class ComingSession:
         """The session; None if it was ended before Ray's own start."""
         job, settings = self._job, self._settings
         if settings.ray == "off":
-            return Session(InlineExecutor(self._shown, gpus=_gpu_here(job.device)), self._shown)
+            gpus, patience = _gpu_here(job.device), settings.patience_seconds
+            return Session(InlineExecutor(self._shown, gpus, patience), self._shown)
         if self._ending.wait(BEFORE_RAY_SECONDS):
             return None
         # Only a run on Ray pays for importing it, a quarter of a second, in which many a wrong file is found.
@@ -120,6 +121,7 @@ class ComingSession:
             device=job.device,
             accelerators=job.accelerators,
             observer=observer,
+            patience_seconds=settings.patience_seconds,
         )
         watchers.append(Counters())
         return Session(executor, observer)

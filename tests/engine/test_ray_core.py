@@ -1,6 +1,5 @@
 """The Ray executor on a real local Ray: same bytes as inline, bounded loading, requeue, and failures that say why."""
 
-import json
 import os
 import signal
 import threading
@@ -8,58 +7,15 @@ import time
 from collections import Counter
 
 import pytest
+from engine_runs import Heard, files, new_run, receipts
 from number_stages import Announcing, FaultySink, Heavy, MeetingLoads, SlowLast, Squares, Travelling
 
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
-from raybench.engine.run import Run
 from raybench.engine.shards import Shards
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ShardFailed
 from raybench.metrics.partials import Rows
-
-
-class Heard(Observer):
-    def __init__(self):
-        self.retries, self.messages, self.most_in_flight, self.actors = Counter(), [], 0, 0
-
-    def retried(self, stage, cause):
-        self.retries[cause] += 1
-
-    def said(self, message):
-        self.messages.append(message)
-
-    def in_flight(self, stage, shards, actors):
-        self.most_in_flight, self.actors = max(self.most_in_flight, shards), max(self.actors, actors)
-
-
-@pytest.fixture
-def executor(local_ray):
-    from raybench.engine.ray_core import RayExecutor
-
-    made = []
-
-    def make(cpus=2, gpus=0, heard=None, **how):
-        made.append(RayExecutor(heard or Heard(), cpus, gpus, insist_on_gpus=gpus > 0, owned=False, **how))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-
-
-def new_run(folder, executor, heard=None):
-    return Run(str(folder), str(folder / "stages"), executor, heard or Heard())
-
-
-def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in sorted((folder / "stages").rglob("*.shard"))}
-
-
-def receipts(folder):
-    return [
-        json.loads(line) for file in sorted((folder / "receipts").iterdir()) for line in file.read_text().splitlines()
-    ]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -184,14 +140,17 @@ def test_a_worker_that_dies_once_costs_nothing_but_time(executor, tmp_path, gpus
     assert (tmp_path / "die").read_text() == "xx", "the worker did not die"
     assert heard.retries["actor_died"] == 1
     assert files(tmp_path / "ray") == files(tmp_path / "inline")
-    assert {receipt["index"]: receipt["attempt"] for receipt in receipts(tmp_path / "ray")}[4] == 2
+    assert {receipt["index"]: receipt["attempt"] + receipt["lost"] for receipt in receipts(tmp_path / "ray")}[4] == 2
+    assert run.records[-1].attempts == 14, "of shards that were together with others none is blamed"
 
 
 def test_a_worker_that_always_dies_at_one_shard_fails_that_shard_and_no_other(executor, tmp_path):
+    """Once among others, which makes suspects of them, and three times alone, though others wait for an actor, too."""
     run = new_run(tmp_path / "ray", executor(cpus=2))
-    with pytest.raises(ShardFailed, match=r"shard 4 \(numbers 12\.\.14\) failed 3 times.*worker process died"):
-        run.map(Squares(str(tmp_path), at=13, how="die"), 40, 3)
-    assert (tmp_path / "die").read_text() == "xxx"
+    with pytest.raises(ShardFailed, match=r"shard 13 \(numbers 13\.\.13\) failed 3 times.*worker process died"):
+        run.map(Squares(str(tmp_path), at=13, how="die", pause=0.05), 1000, 1)
+    assert (tmp_path / "die").read_text() == "xxxx"
+    assert len(files(tmp_path / "ray")) < 999, "it was found out before all others were done"
 
 
 def test_a_stage_that_fails_three_times_names_its_keys_and_cause(executor, tmp_path):
