@@ -125,7 +125,7 @@ def _differences(shapes: dict[str, tuple[int, ...]], backbone: str, dims: int, p
 def _listed(keys: list[str], kind: str) -> str:
     more = f" … and {len(keys) - MOST_KEYS_SHOWN} more" if len(keys) > MOST_KEYS_SHOWN else ""
     noun = "key" if len(keys) == 1 else "keys"
-    return f"{len(keys)} {noun} {kind}: {', '.join(keys[:MOST_KEYS_SHOWN])}{more}"
+    return f"{len(keys)} {noun} {kind}: {', '.join(' '.join(key.split()) for key in keys[:MOST_KEYS_SHOWN])}{more}"
 
 
 def _head(backbone: str) -> str:

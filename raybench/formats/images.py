@@ -7,6 +7,7 @@ deviation, each step in float32. Alpha is dropped, not blended; the EXIF turn is
 from __future__ import annotations
 
 import io
+import struct
 import threading
 import warnings
 from collections.abc import Iterator
@@ -27,17 +28,19 @@ DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 EXIF_ORIENTATION = 0x0112
 SIDEWAYS = (5, 6, 7, 8)  # values of the EXIF orientation that swap width and height
 
+GIF = b"GIF8"
 _PILLOW_LIMIT = threading.Lock()
 
 
-def open_image(data: bytes) -> Image.Image:
+def open_image(data: bytes, limits: Limits = USUAL) -> Image.Image:
     """The file, opened but not yet decoded, however many pixels it has: the caller holds them to its `Limits`.
 
     Pillow has a limit of its own, at which it warns, and refuses at twice that. It looks at it while it opens a file,
-    so it is lifted just then, by one thread at a time.
+    so it is lifted just then, by one thread at a time. Of a GIF it fills the first frame already then: there it holds.
     """
     with _PILLOW_LIMIT:
-        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        limit = Image.MAX_IMAGE_PIXELS
+        Image.MAX_IMAGE_PIXELS = limits.pixels // 2 if data.startswith(GIF) else None
         try:
             return Image.open(io.BytesIO(data))
         finally:
@@ -49,7 +52,8 @@ def decode_image(data: bytes, name: str, exif_rotate: bool = False, limits: Limi
 
     Of a file with several, such as an animation, no other is decoded.
     """
-    with _opened(data, name) as image:
+    limits.check_pixels(*_gif_size(data), name)
+    with _opened(data, name, limits) as image:
         limits.check_pixels(*image.size, name)
         turned = ImageOps.exif_transpose(image) if exif_rotate else image
         turned.info.pop("transparency", None)  # dropped by the conversion, which would warn of it
@@ -62,7 +66,10 @@ def image_size(data: bytes, name: str, exif_rotate: bool = False, limits: Limits
     The turn of a picture beyond the limits, which nobody will decode, is not looked for: of a PNG it may stand behind
     the pixels, and Pillow decodes these to get there.
     """
-    with _opened(data, name) as image:
+    width, height = _gif_size(data)
+    if width * height > limits.pixels:
+        return width, height
+    with _opened(data, name, limits) as image:
         width, height = image.size
         is_small = width * height <= limits.pixels
         if exif_rotate and is_small and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS:
@@ -70,15 +77,20 @@ def image_size(data: bytes, name: str, exif_rotate: bool = False, limits: Limits
         return width, height
 
 
+def _gif_size(data: bytes) -> tuple[int, int]:
+    """Width and height that a GIF says, of anything else nothing."""
+    return struct.unpack("<HH", data[6:10]) if data.startswith(GIF) and len(data) >= 10 else (0, 0)
+
+
 @contextmanager
-def _opened(data: bytes, name: str) -> Iterator[Image.Image]:
+def _opened(data: bytes, name: str, limits: Limits) -> Iterator[Image.Image]:
     """The file, opened; whatever goes wrong within the block is the file's fault."""
     if not data:
         raise DataError(f"{name}: is empty; expected an image")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of damaged EXIF and the like; damaged pixels are errors
-            with open_image(data) as image:
+            with open_image(data, limits) as image:
                 yield image
     except (DataError, MemoryError):
         raise
