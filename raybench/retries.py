@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import logging
 import random
-import re
 import time
 from collections.abc import Callable
 from functools import lru_cache
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from raybench.errors import RaybenchError, StorageError, StorageUnavailable, reason_of
+from raybench.masking import masked
 
 R = TypeVar("R")
 
@@ -108,8 +108,8 @@ def _answer(error: Exception) -> tuple[str, int]:
 
 
 def _shown(error: Exception) -> str:
-    """What an error says, in one line; an endpoint's own user and password stay out of it."""
-    return re.sub(r"//[^/@\s]*@", "//", reason_of(error))
+    """What an error says, in one line; credentials, as in an endpoint's address, stay out of it."""
+    return masked(reason_of(error))
 
 
 def _store_of(uri: str) -> str:

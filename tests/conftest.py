@@ -181,8 +181,8 @@ def executor(local_ray, monkeypatch):
     monkeypatch.setattr(ray_nodes, "VERDICT_SECONDS", 1.0)  # the one node that there is stays
     made = []
 
-    def make(cpus=2, gpus=0, heard=None):
-        made.append(RayExecutor(heard or Heard(), cpus, gpus, insist_on_gpus=gpus > 0, owned=False))
+    def make(cpus=2, gpus=0, heard=None, **how):
+        made.append(RayExecutor(heard or Heard(), cpus, gpus, insist_on_gpus=gpus > 0, owned=False, **how))
         return made[-1]
 
     yield make

@@ -247,6 +247,36 @@ def test_a_store_that_is_away_before_a_run_is_one_clear_line(raybench, faulty, i
     faulty.start()
 
 
+MOMENTS = {
+    "a stage is listed": lambda request: "list-type=2" in request.path and "stages" in request.path,
+    "receipts are written": lambda request: request.command == "PUT" and "/receipts/" in request.path,
+    "tables are written": lambda request: request.command == "PUT" and TABLES["hbench-classification"] in request.path,
+}
+
+
+@pytest.mark.seconds
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_what_the_driver_itself_asks_of_a_silent_store_is_waited_for(
+    raybench, faulty, inputs, undisturbed, short_pauses, monkeypatch, moment
+):
+    monkeypatch.setattr(retries, "TRY_SECONDS", 0.3)
+    silent_from: list[float] = []
+
+    def fault(request):
+        if not silent_from and MOMENTS[moment](request):
+            silent_from.append(time.monotonic())
+        return "slow down" if silent_from and time.monotonic() - silent_from[0] < 1.0 else None
+
+    begin(faulty, fault)
+    out = f"{inputs}/silent"
+    given = arguments("hbench-classification", inputs, out)
+    said = raybench("run", "hbench-classification", *given, *INLINE, "--progress", "json")
+    assert said.code == 0, said.err
+    assert "waiting for storage" in said.err
+    faulty.fault = none
+    assert storage.read(f"{out}/hbench_classification.csv") == undisturbed["hbench-classification"]
+
+
 def driver(benchmark, inputs, *more):
     """A run in a process of its own, which reaches S3 as this one does."""
     given = map(str, [*arguments(benchmark, inputs, f"{inputs}/out"), "--progress", "json", *more])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from raybench.engine.attempts import STORAGE, Attempts, Failure
-from raybench.engine.patience import HOUR, Patience, pause_before
+from raybench.engine.patience import HOUR, Patience
 from raybench.engine.progress import Observer
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Place, Receipt, Sink, Stage, compute_shard, load_shard, publish_shard
@@ -38,7 +37,8 @@ class InlineExecutor:
                 except Exception as error:  # noqa: BLE001 (any failure of a stage is counted, then raised)
                     failure = Failure.of(error)
                     if failure.nobodys == STORAGE:
-                        self._wait_for_storage(stage, patience, failure, attempts.pause(shard))
+                        self._observer.retried(stage.name, STORAGE)
+                        patience.wait_for_storage(failure.cause, attempts.pause(shard))
                         continue
                     attempts.note(shard, failure)
                     self._observer.retried(stage.name, "error")
@@ -46,12 +46,6 @@ class InlineExecutor:
                     patience.progressed()
                     yield dataclasses.replace(receipt, attempt=attempt)
                     break
-
-    def _wait_for_storage(self, stage: Stage, patience: Patience, failure: Failure, times: int) -> None:
-        self._observer.retried(stage.name, STORAGE)
-        patience.wait_for(f"storage: {failure.cause}", loud=False)
-        patience.say_at_once(f"storage: {failure.cause}")
-        time.sleep(max(min(pause_before(times), patience.seconds_left), 0.0))
 
     def cluster(self) -> dict[str, Any]:
         """What the manifest says of where the run ran."""

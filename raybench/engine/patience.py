@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
-from raybench.errors import ConfigError, Stalled
+from raybench.errors import ConfigError, Stalled, StorageUnavailable
 
 if TYPE_CHECKING:
     from raybench.engine.progress import Observer
+
+R = TypeVar("R")
 
 HOUR = 3600.0  # seconds: the default
 SAY_EVERY_SECONDS = 15.0
@@ -78,6 +81,22 @@ class Patience:
         if not self._said_at_once or now - self._said >= SAY_EVERY_SECONDS:
             self._said_at_once = True
             self._say(reason, now)
+
+    def wait_for_storage(self, cause: str, again: int) -> None:
+        """Say that a store does not answer, and wait before it is asked for the `again`-th time."""
+        self.wait_for(f"storage: {cause}", loud=False)
+        self.say_at_once(f"storage: {cause}")
+        time.sleep(max(min(pause_before(again), self.seconds_left), 0.0))
+
+    def through_silence(self, action: Callable[[], R]) -> R:
+        """The action's result; while a store does not answer, the action is begun anew."""
+        again = 0
+        while True:
+            try:
+                return action()
+            except StorageUnavailable as error:
+                again += 1
+                self.wait_for_storage(str(error), again)
 
     def _say(self, reason: str, now: float) -> None:
         self._said = now

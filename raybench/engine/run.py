@@ -9,11 +9,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from raybench import storage
 from raybench.digests import digest_of
 from raybench.engine.items import Each, PerItem, Write, name_of
+from raybench.engine.patience import HOUR, Patience
 from raybench.engine.progress import Observer
 from raybench.engine.receipts import Receipts
 from raybench.engine.shards import ChosenShards, Shard, Shards
@@ -21,6 +22,8 @@ from raybench.engine.stages import Files, Mapped, Receipt, Sink, Stage
 from raybench.errors import CorruptShard, DataError, ShardFailed
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
+
+R = TypeVar("R")
 
 FAN_IN = 32  # partial files that one metric shard merges
 MOST_REPAIRS = 3  # of one shard, before its store is called broken
@@ -76,12 +79,14 @@ class StageRecord:
 class Run:
     """Maps stages into `store` and files into `out`, through one executor."""
 
-    def __init__(self, out: str, store: str, executor: Executor, observer: Observer) -> None:
+    def __init__(
+        self, out: str, store: str, executor: Executor, observer: Observer, patience_seconds: float = HOUR
+    ) -> None:
         self.out, self.store = out, store
         self.records: list[StageRecord] = []
         self.files: list[str] = []  # what was written into `out`, in order
         self.notes: list[str] = []  # for below the main table
-        self._executor, self._observer = executor, observer
+        self._executor, self._observer, self._patience_seconds = executor, observer, patience_seconds
         self._known: dict[str, tuple[Stage, Mapped]] = {}
         self._repairs: Counter[tuple[str, int]] = Counter()
         self._said_devices: set[tuple[str, str]] = set()  # stage and node
@@ -104,6 +109,10 @@ class Run:
             self.notes.append(message)
             self.say(message)
 
+    def patiently(self, what: str, action: Callable[[], R]) -> R:
+        """The result of something that the driver itself asks of storage, which may be silent for a while."""
+        return Patience(what, self._patience_seconds, self._observer).through_silence(action)
+
     def map(self, stage: Stage, count: int, size: int, wanted: Iterable[int] | None = None) -> Mapped:
         """Publish the stage's shards that hold the wanted items (all by default); those that exist stay."""
         digest = digest_of(shardfile.VERSION, stage.digest, count, size)
@@ -112,7 +121,8 @@ class Run:
         self._known[digest] = (stage, mapped)
         numbers: Sequence[int] = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
         storage.remove_leftovers(mapped.folder)
-        there = {entry.name for entry in storage.list_files(mapped.folder)}
+        listed = self.patiently(stage.name, lambda: storage.list_files(mapped.folder))
+        there = {entry.name for entry in listed}
         missing = [number for number in numbers if shards[number].file_name not in there] if there else numbers
         found = len(numbers) - len(missing)
         self._perform(stage, ChosenShards(shards, missing), mapped, found, digest)
@@ -150,7 +160,7 @@ class Run:
         """A small shard for the driver, mended if it is broken."""
         while True:
             try:
-                return mapped.read(index)
+                return self.patiently(mapped.name, lambda: mapped.read(index))
             except CorruptShard as broken:
                 self._repair(broken)
 
@@ -167,7 +177,8 @@ class Run:
                 self._complete(stage, shards, sink, receipts, self._observer.published)
             finally:
                 self._observer.stage_ended(stage.name)
-            receipts.publish(storage.join(self.out, f"receipts/{len(self.records):02d}-{stage.name}.jsonl"))
+            place = storage.join(self.out, f"receipts/{len(self.records):02d}-{stage.name}.jsonl")
+            self.patiently(stage.name, lambda: receipts.publish(place))
         self.records.append(
             StageRecord(
                 name=stage.name,
@@ -211,7 +222,7 @@ class Run:
         if self._repairs[broken.digest, broken.index] > MOST_REPAIRS:
             raise ShardFailed(f"{broken}; mapped again {MOST_REPAIRS} times: the store {self.store} loses data")
         stage, mapped = self._known[broken.digest]
-        moved = mapped.unpublish(broken.index)
+        moved = self.patiently(stage.name, lambda: mapped.unpublish(broken.index))
         self._observer.said(f"mapping {stage.name} shard {broken.index} again: {broken.reason}{moved}")
         self._observer.retried(stage.name, "corrupt")
         shards = [mapped.shards[broken.index]]

@@ -125,16 +125,13 @@ def _answers(there: Manifest, asked: Manifest, settings: Settings) -> bool:
 
 
 def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
-    run = Run(job.out, job.store, session.executor, session.observer)
+    run = Run(job.out, job.store, session.executor, session.observer, settings.patience_seconds)
     run.say(f"{job.benchmark}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
-    asked.publish(job.out)
-    _remove_results(asked, job)
+    run.patiently("the manifest", lambda: _begin(asked, job))
     outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
     outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)
-    for name, table in zip(_file_names(outcome), tables, strict=True):
-        storage.publish(storage.join(job.out, name), table.to_csv().encode(errors=AS_ESCAPES))
     files = [*_file_names(outcome), *run.files, "report.html"]
     done = dataclasses.replace(
         asked,
@@ -146,11 +143,22 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
         further_notes={table.name: list(table.notes) for table in outcome.further if table.notes},
     )
     report = storage.join(job.out, "report.html")
-    page = write_report([Shown(done, tables, outcome.pictures, curves_of(job.out, files))])
-    storage.publish(report, page.encode(errors=AS_ESCAPES))
-    done.publish(job.out)
-    _remove_stages(job, settings, done)
+
+    def finish() -> None:
+        for name, table in zip(_file_names(outcome), tables, strict=True):
+            storage.publish(storage.join(job.out, name), table.to_csv().encode(errors=AS_ESCAPES))
+        page = write_report([Shown(done, tables, outcome.pictures, curves_of(job.out, files))])
+        storage.publish(report, page.encode(errors=AS_ESCAPES))
+        done.publish(job.out)
+        _remove_stages(job, settings, done)
+
+    run.patiently("the tables", finish)
     return Evaluation(job.out, tables, report)
+
+
+def _begin(asked: Manifest, job: Job[Any]) -> None:
+    asked.publish(job.out)
+    _remove_results(asked, job)
 
 
 def _manifest_there(asked: Manifest, out: str, settings: Settings) -> Manifest | None:

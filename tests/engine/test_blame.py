@@ -92,8 +92,8 @@ def test_what_was_lost_or_waited_for_storage_is_no_failure(shard):
         attempts.note(shard, Failure("the third"))
 
 
-def test_a_store_that_does_not_answer_is_nobodys_fault_and_one_that_refuses_is_not(shard):
+def test_a_store_that_does_not_answer_is_nobodys_fault_and_one_that_refuses_is_the_users(shard):
     assert Failure.of(StorageUnavailable("s3://b: no answer")).nobodys == STORAGE
-    assert Failure.of(StorageError("s3://b: permission denied")).nobodys == ""
-    assert Failure.of(StorageError("s3://b: permission denied")).error is None
+    refused = StorageError("s3://b: permission denied")
+    assert (Failure.of(refused).nobodys, Failure.of(refused).error) == ("", refused)
     assert isinstance(Failure.of(DataError("a.csv: nonsense")).error, DataError)
