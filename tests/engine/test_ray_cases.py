@@ -189,7 +189,7 @@ def test_gpus_that_do_not_come_end_the_run_when_patience_does(executor, tmp_path
     monkeypatch.setattr(patience, "SAY_EVERY_SECONDS", 2.0)
     heard = Heard()
     one = executor(gpus=9, heard=heard)  # of eight
-    one._patience_seconds = 20.0
-    with pytest.raises(Stalled, match=r"nothing was published for 20 s.*GPUs: 8 of 9 are up"):
+    one._patience_seconds = 12.0
+    with pytest.raises(Stalled, match=r"nothing was published for 12 s.*GPUs: 8 of 9 are up"):
         new_run(tmp_path, one).map(Squares(on_device=True), 40, 3)
     assert any("waiting for GPUs: 8 of 9 are up (nothing published for" in message for message in heard.messages)

@@ -14,7 +14,7 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
 from raybench.engine.shards import Shards
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError, ShardFailed
+from raybench.errors import DataError, ShardFailed, Stalled
 from raybench.metrics.partials import Rows
 
 
@@ -264,22 +264,15 @@ def test_an_actor_at_work_is_never_ended_and_at_the_tail_idle_ones_are(executor,
 
 
 def test_gpus_of_a_kind_that_no_node_has_are_waited_for_in_words(executor, tmp_path, monkeypatch):
-    from raybench.engine import ray_core
+    from raybench.engine import patience
 
-    class Enough(Exception):
-        pass
-
-    class Impatient(Heard):
-        def said(self, message):
-            super().said(message)
-            if len(self.messages) == 12:  # in six seconds an actor would be up
-                raise Enough(message)
-
-    monkeypatch.setattr(ray_core, "SAY_EVERY_SECONDS", 0.5)
-    heard = Impatient()
-    run = new_run(tmp_path, executor(gpus=1, heard=heard, accelerators=("T4", "L4")), heard)
-    with pytest.raises(Enough, match="0 of 1 are up; asked for T4 or L4, the cluster has a kind unknown to Ray"):
-        run.map(Squares(on_device=True), 4, 1)
+    monkeypatch.setattr(patience, "SAY_EVERY_SECONDS", 2.0)
+    heard = Heard()
+    by = executor(gpus=1, heard=heard, accelerators=("T4", "L4"), patience_seconds=6.0)  # in which an actor would be up
+    words = "GPUs: 0 of 1 are up; asked for T4 or L4, the cluster has a kind unknown to Ray"
+    with pytest.raises(Stalled, match=words):
+        new_run(tmp_path, by, heard).map(Squares(on_device=True), 4, 1)
+    assert any(f"waiting for {words}" in message for message in heard.messages)
 
 
 @pytest.mark.parametrize("insist", [True, False])
