@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 MAGIC = b"PAR1"
-MOST_PAGE_HEADER_BYTES = 2**16
+MOST_PAGE_HEADER_BYTES, MOST_PAGE_BYTES = 2**16, 2**31
 MOST_DEPTH = 16
 BOOLEANS, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
 VALUE_BYTES = 4  # at least, of a value that was unpacked
@@ -65,8 +65,9 @@ def _pages(file: BinaryIO, meta: Struct) -> Iterator[tuple[int, int]]:
     while at < end:
         file.seek(at)
         header, size = _struct(file.read(MOST_PAGE_HEADER_BYTES), 0)
-        if header[PACKED_PAGE] < 0 or header[UNPACKED_PAGE] < 0:
-            raise ValueError("a page of less than nothing")
+        # A size beyond 32 bits, which the format has here, Arrow would cut to another one.
+        if not (0 <= header[PACKED_PAGE] < MOST_PAGE_BYTES and 0 <= header[UNPACKED_PAGE] < MOST_PAGE_BYTES):
+            raise ValueError("a page of a size that no page has")
         values = sum(header[number][1] for number in DATA_HEADERS if number in header)
         if values < 0:
             raise ValueError("a page of less than no values")
