@@ -9,15 +9,18 @@ from __future__ import annotations
 import base64
 import errno
 import hashlib
+import os
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from raybench.errors import StorageError
 from raybench.parallel import in_parallel
 from raybench.retries import with_retries
 
 S3 = ("s3", "s3a")
+ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 CONNECT_SECONDS, READ_SECONDS = 5, 15  # until a connection is there; between two pieces of an answer
 PIECE_BYTES = 2**26  # of a large file, fetched at once
 PARTS_FROM_BYTES = 100 * 2**20  # from here on s3fs uploads in parts
@@ -158,6 +161,7 @@ def _filesystem_of(protocol: str, tries: int) -> Any:
 
     if protocol not in S3:
         return fsspec.filesystem(protocol, use_listings_cache=False)
+    _check_endpoint()
     settings = {
         # Servers other than Amazon's answer a range with the checksum of the whole; shard files have their own.
         "request_checksum_calculation": "when_required",
@@ -169,6 +173,16 @@ def _filesystem_of(protocol: str, tries: int) -> Any:
     filesystem = fsspec.filesystem(protocol, use_listings_cache=False, config_kwargs=settings)
     filesystem.retries = 1
     return filesystem
+
+
+def _check_endpoint() -> None:
+    """The client would fail on a login there in words of its own, which may hold it."""
+    for name in ENDPOINTS:
+        if "@" in os.environ.get(name, ""):
+            raise StorageError(
+                f"{name} in the environment carries a login; expected the server's address alone, with the key in "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
 
 
 def _filesystem(uri: str, tries: int = 1) -> Any:
