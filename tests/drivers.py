@@ -84,7 +84,9 @@ def run(arguments, env=None, seconds=200):
 def wait_until(happened, process=None, seconds=90):
     deadline = time.monotonic() + seconds
     while not happened():
-        assert process is None or process.poll() is None, f"it ended too soon: {process.stderr.read()}"
+        assert process is None or process.poll() is None, (
+            f"it ended too soon: {process.stderr and process.stderr.read()}"
+        )
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
 

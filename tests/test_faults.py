@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from drivers import has_ended, wait_until
 
 TABLE = "hbench_classification.csv"
 
@@ -32,28 +32,9 @@ def arguments(golden, out, meeting, call):
     ]
 
 
-def wait_for(path, process=None, seconds=90):
-    deadline = time.monotonic() + seconds
-    while not path.exists():
-        assert process is None or process.poll() is None, "it ended before it could be killed"
-        assert time.monotonic() < deadline, f"{path} did not come"
-        time.sleep(0.02)
+def wait_for(path, process=None):
+    wait_until(path.exists, process)
     return path.read_text()
-
-
-def wait_until_gone(pid, seconds=90):
-    deadline = time.monotonic() + seconds
-    while not has_ended(pid):
-        assert time.monotonic() < deadline, f"process {pid} goes on"
-        time.sleep(0.02)
-
-
-def has_ended(pid):
-    """Whether a process has ended, though perhaps nobody has asked how."""
-    try:
-        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 def stages(out):
@@ -95,7 +76,7 @@ def test_a_killed_driver_run_again_computes_only_what_was_missing(raybench, gold
     worker = int(wait_for(meeting / "here", driver))
     driver.send_signal(signal.SIGKILL)
     assert driver.wait() == -signal.SIGKILL
-    wait_until_gone(worker)  # else it goes on with the shards that it has
+    wait_until(lambda: has_ended(worker))  # else it goes on with the shards that it has
     (meeting / "wait").unlink()
     left = {path.parent.name: path for path in (out / "stages").rglob("*.shard")}
     assert left, "nothing was published before the kill"
