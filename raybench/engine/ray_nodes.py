@@ -37,6 +37,8 @@ class Nodes:
         self._draining: frozenset[str] = frozenset()
         self._reaches = False  # nodes from here; not so from outside of a cluster's network
         self._silent_once: set[str] = set()
+        self._answered: dict[str, float] = {}  # by node, when it was last asked with success
+        self._all_answered = float("-inf")  # when all of them were
         self._close_look_until = 0.0
         self._wanted, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="raybench-nodes", daemon=True)
@@ -47,10 +49,13 @@ class Nodes:
         """Nodes on which nothing new should start: they are to be taken away."""
         return self._draining
 
-    @property
-    def notices_within(self) -> float:
-        """Seconds after which a node that is lost is known to be."""
-        return VERDICT_SECONDS if self._reaches else NOTICED_WITHIN_SECONDS
+    def outlived(self, node: str | None, died: float, now: float) -> bool:
+        """Whether it is settled by now that this node (None: any) outlived a worker that died at that moment.
+
+        A machine that is switched off drops what is sent to it: silence is no answer, however long a question takes.
+        """
+        answered = self._all_answered if node is None else self._answered.get(node, float("-inf"))
+        return answered >= died + VERDICT_SECONDS or now - died >= NOTICED_WITHIN_SECONDS
 
     def is_lost(self, node: str) -> bool:
         return node in self._lost
@@ -66,9 +71,10 @@ class Nodes:
     def look_closely(self) -> None:
         """Something died: find out soon whether its node did."""
         now = time.monotonic()
-        if now >= self._close_look_until:
-            self._wanted.set()
+        is_first = now >= self._close_look_until
         self._close_look_until = now + 2 * VERDICT_SECONDS
+        if is_first:
+            self._wanted.set()
 
     def close(self) -> None:
         """End the thread before Ray ends; one that hangs in a question to a lost head is left behind."""
@@ -79,29 +85,37 @@ class Nodes:
     def _watch(self) -> None:
         first = True
         while not self._ended.is_set():
-            if self._head.answers():  # a question to a head that is gone comes back after minutes
+            if self._head.may_be_asked():  # a question to a head that is gone comes back after minutes
                 try:
                     self._look(first)
                     first = False
                 except Exception:  # noqa: BLE001 (a Ray that is about to end; whoever works notices it)
                     time.sleep(LOOK_CLOSELY_EVERY_SECONDS)
+            self._wanted.clear()  # before it is looked whether somebody wants it: a wish is heard here or there
             close = time.monotonic() < self._close_look_until
-            self._wanted.clear()
             self._wanted.wait(LOOK_CLOSELY_EVERY_SECONDS if close else LOOK_EVERY_SECONDS)
 
     def _look(self, first: bool) -> None:
         listed = ray.nodes()
-        noticed = float("-inf") if first else time.monotonic()
-        for node in listed:
-            if not node["Alive"]:
-                self._lost.setdefault(node["NodeID"], noticed)
-        self._probe([node for node in listed if node["Alive"] and node["NodeID"] not in self._lost])
-        if not first:  # the module it needs takes a while to import: short runs do without
+        self._see(listed, first)
+        if not first and self._head.is_reached:  # the module it needs takes a while to import: short runs do without
             self._draining = _draining(self._head.address) & {node["NodeID"] for node in listed if node["Alive"]}
+
+    def _see(self, listed: list[dict[str, Any]], first: bool) -> None:
+        """What Ray lists, and which of these nodes answer. One that Ray never missed was silent for a while only."""
+        now = time.monotonic()
+        for node in listed:
+            known = node["NodeID"]
+            if not node["Alive"]:
+                self._lost.setdefault(known, float("-inf") if first else now)
+            elif now - self._lost.get(known, now) >= NOTICED_WITHIN_SECONDS:
+                del self._lost[known]
+        self._probe([node for node in listed if node["Alive"] and node["NodeID"] not in self._lost])
 
     def _probe(self, alive: list[dict[str, Any]]) -> None:
         """Connect to all nodes while it matters whether one is lost, and until it is known that they can be reached."""
-        if self._reaches and time.monotonic() >= self._close_look_until:
+        asked = time.monotonic()
+        if self._reaches and asked >= self._close_look_until:
             return
         answers = in_parallel(lambda node: _connects(node["NodeManagerAddress"], node["NodeManagerPort"]), alive)
         self._reaches = self._reaches or any(answers)
@@ -110,6 +124,8 @@ class Nodes:
             for node in silent & self._silent_once:
                 self._lost[node] = time.monotonic()
         self._silent_once = silent
+        self._answered = {node["NodeID"]: asked for node in alive if node["NodeID"] not in silent}
+        self._all_answered = self._all_answered if silent else asked
 
 
 class Head:
@@ -119,18 +135,22 @@ class Head:
         self.address, self._seconds = address, seconds
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
-        self._reached = self._answered = self.answers()  # where it never does, as behind a proxy, silence says nothing
+        self.is_reached = self._answered = self._answers()  # where it never is, as behind a proxy, silence says nothing
         self._heard = self._asked = time.monotonic()
 
-    def answers(self) -> bool:
+    def may_be_asked(self) -> bool:
+        """Whether a question to it comes back soon, as far as can be told."""
+        return not self.is_reached or self._answers()
+
+    def _answers(self) -> bool:
         return _connects(self._host, self._port)
 
     def is_there(self) -> bool:
         """Whether the head may be asked something; raises ClusterLost if it is silent for too long."""
         now = time.monotonic()
-        if self._reached and now - self._asked >= ASK_HEAD_EVERY_SECONDS:
-            self._asked, self._answered = now, self.answers()
-        if self._answered or not self._reached:
+        if self.is_reached and now - self._asked >= ASK_HEAD_EVERY_SECONDS:
+            self._asked, self._answered = now, self._answers()
+        if self._answered or not self.is_reached:
             self._heard = now
         silent = now - self._heard
         if silent >= self._seconds:
@@ -138,7 +158,7 @@ class Head:
                 f"Ray's head at {self.address} has not answered for {in_words(silent)}: the cluster is lost; "
                 "start one again (--ray ADDRESS)"
             )
-        return self._answered or not self._reached
+        return self._answered or not self.is_reached
 
 
 def patient_with_head(owned: bool) -> float:

@@ -1,0 +1,104 @@
+"""Which nodes are lost, by sockets that answer, refuse, or keep silent as a machine does that is switched off."""
+
+import socket
+import time
+
+import pytest
+
+from raybench.engine import ray_nodes
+from raybench.engine.blame import NOTICED_WITHIN_SECONDS, Death, Fault, fault_of
+from raybench.engine.ray_nodes import Head, Nodes
+
+
+class Server:
+    """A port of this machine, and the node that Ray lists there."""
+
+    def __init__(self):
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._waiting = []
+        self.port = self._socket.getsockname()[1]
+
+    def listed(self, name, alive=True):
+        return {"NodeID": name, "Alive": alive, "NodeManagerAddress": "127.0.0.1", "NodeManagerPort": self.port}
+
+    def fall_silent(self):
+        """Let nobody in any more, and refuse nobody: the next who knock are left waiting."""
+        self._socket.listen(0)
+        for _ in range(4):
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", self.port))
+            self._waiting.append(one)
+
+    def close(self):
+        for one in [*self._waiting, self._socket]:
+            one.close()
+
+
+@pytest.fixture
+def server(request):
+    def make():
+        made = Server()
+        request.addfinalizer(made.close)
+        return made
+
+    return make
+
+
+class AwayHead:
+    """Keeps the thread from asking Ray: the test says what is listed."""
+
+    is_reached, address = True, ""
+
+    def may_be_asked(self):
+        return False
+
+
+@pytest.fixture
+def nodes(monkeypatch):
+    monkeypatch.setattr(ray_nodes, "ANSWER_WITHIN_SECONDS", 0.2)
+    watched = Nodes(AwayHead())
+    watched.look_closely()
+    yield watched
+    watched.close()
+
+
+def verdict(nodes, node):
+    """On a shard whose worker on this node died six seconds ago."""
+    now = time.monotonic()
+    return fault_of(Death(shards=1, node=node, began=now - 60, died=now - 6), nodes, now)
+
+
+def test_a_node_that_keeps_silent_is_not_taken_for_one_that_stays(nodes, server):
+    stays, silent = server(), server()
+    silent.fall_silent()
+    listed = [stays.listed("stays"), silent.listed("silent")]
+    nodes._see(listed, first=False)
+    assert {node: verdict(nodes, node) for node in ("stays", "silent", None)} == {
+        "stays": Fault.OWN,
+        "silent": Fault.OPEN,  # a second question is under way
+        None: Fault.OPEN,
+    }
+    nodes._see(listed, first=False)
+    assert {node: verdict(nodes, node) for node in ("stays", "silent", None)} == {
+        "stays": Fault.OWN,
+        "silent": Fault.NOBODY,
+        None: Fault.NOBODY,
+    }
+
+
+def test_a_node_that_ray_never_missed_was_not_lost(nodes, server):
+    listed = [server().listed("back"), server().listed("gone", alive=False), server().listed("new")]
+    long_ago, just_now = time.monotonic() - NOTICED_WITHIN_SECONDS - 1, time.monotonic()
+    nodes._lost.update(back=long_ago, gone=long_ago, new=just_now)
+    nodes._see(listed, first=False)
+    assert [nodes.is_lost(node) for node in ("back", "gone", "new")] == [False, True, True]
+
+
+def test_a_head_that_was_never_reached_may_be_asked_and_one_that_went_may_not(server):
+    reached, never = server(), server()
+    never.close()
+    heads = [Head(f"127.0.0.1:{one.port}", 5.0) for one in (reached, never)]
+    assert [head.may_be_asked() for head in heads] == [True, True]
+    reached.close()
+    assert [head.may_be_asked() for head in heads] == [False, True]
