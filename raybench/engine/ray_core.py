@@ -186,19 +186,9 @@ def connect(
 ) -> RayExecutor:
     """An executor on the Ray at `address`, on a new one on this machine (`local`), or on the one already joined."""
     owned = not ray.is_initialized()
-    head_seconds = patient_with_head(owned)
-    if owned:
-        # Workers run at niceness 15 by default: a local run would lose to any other process.
-        os.environ.setdefault("RAY_worker_niceness", "0")
-        if address == "local":
-            # Nothing is scaled there, but the monitor of the first autoscaler takes a second to end; this one none.
-            os.environ.setdefault("RAY_enable_autoscaler_v2", "1")
-        _probe(address)
-        local: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False} if address == "local" else {}
-        try:
-            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"--ray {address}: no Ray there ({error}); give an address, local or off") from error
+    with patient_with_head(owned) as head_seconds:
+        if owned:
+            _start(address, cpus)
     own_machine = owned and address == "local"  # nothing joins or leaves it
     there = Machines.there()
     try:
@@ -219,6 +209,21 @@ def connect(
         patience_seconds=patience_seconds,
         head_seconds=head_seconds,
     )
+
+
+def _start(address: str, cpus: int | None) -> None:
+    """Join the Ray at an address, or start one on this machine."""
+    # Workers run at niceness 15 by default: a local run would lose to any other process.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    if address == "local":
+        # Nothing is scaled there, but the monitor of the first autoscaler takes a second to end; this one none.
+        os.environ.setdefault("RAY_enable_autoscaler_v2", "1")
+    _probe(address)
+    local: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False} if address == "local" else {}
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ConfigError(f"--ray {address}: no Ray there ({error}); give an address, local or off") from error
 
 
 def _probe(address: str) -> None:

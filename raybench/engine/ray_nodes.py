@@ -10,6 +10,8 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -161,13 +163,21 @@ class Head:
         return self._answered or not self.is_reached
 
 
-def patient_with_head(owned: bool) -> float:
-    """For how long a head may be silent. Called before Ray starts, it lets Ray's own end of the process come later."""
-    given = float(os.environ.get(RAY_GIVES_UP) or RAYS_OWN_SECONDS)
+@contextmanager
+def patient_with_head(owned: bool) -> Iterator[float]:
+    """For how long a head may be silent; a Ray that comes up in the block ends the process for that reason later."""
+    before = os.environ.get(RAY_GIVES_UP)
+    given = float(before or RAYS_OWN_SECONDS)
     if not owned:
-        return max(given - 2 * VERDICT_SECONDS, 1.0)
+        yield max(given - 2 * VERDICT_SECONDS, 1.0)
+        return
     os.environ[RAY_GIVES_UP] = str(int(given + LATER_THAN_OURS_SECONDS))
-    return given
+    try:
+        yield given
+    finally:  # the next run in this process finds what the user set
+        os.environ.pop(RAY_GIVES_UP)
+        if before is not None:
+            os.environ[RAY_GIVES_UP] = before
 
 
 def _draining(address: str) -> frozenset[str]:

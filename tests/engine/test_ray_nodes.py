@@ -1,5 +1,6 @@
 """Which nodes are lost, by sockets that answer, refuse, or keep silent as a machine does that is switched off."""
 
+import os
 import socket
 import time
 
@@ -7,7 +8,7 @@ import pytest
 
 from raybench.engine import ray_nodes
 from raybench.engine.blame import NOTICED_WITHIN_SECONDS, Death, Fault, fault_of
-from raybench.engine.ray_nodes import Head, Nodes
+from raybench.engine.ray_nodes import RAY_GIVES_UP, Head, Nodes, patient_with_head
 
 
 class Server:
@@ -102,3 +103,15 @@ def test_a_head_that_was_never_reached_may_be_asked_and_one_that_went_may_not(se
     assert [head.may_be_asked() for head in heads] == [True, True]
     reached.close()
     assert [head.may_be_asked() for head in heads] == [False, True]
+
+
+@pytest.mark.parametrize(("given", "ours", "rays"), [(None, 60.0, "120"), ("10", 10.0, "70")])
+def test_every_run_of_a_process_waits_as_long_for_the_head_as_the_first(monkeypatch, given, ours, rays):
+    if given is None:
+        monkeypatch.delenv(RAY_GIVES_UP, raising=False)
+    else:
+        monkeypatch.setenv(RAY_GIVES_UP, given)
+    for _ in range(2):
+        with patient_with_head(owned=True) as seconds:
+            assert (seconds, os.environ[RAY_GIVES_UP]) == (ours, rays)
+        assert os.environ.get(RAY_GIVES_UP) == given
