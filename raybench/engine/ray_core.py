@@ -67,6 +67,7 @@ class RayExecutor:
         """A receipt for each shard as it is published, in any order."""
         if not shards:
             return
+        self._head.wait_for()
         job = ray.put((stage, sink))
         if stage.on_device and self.gpus:
             yield from self._on_devices(stage, shards, job).receipts()
@@ -165,7 +166,8 @@ class RayExecutor:
             _, missing = ray.wait(calls, num_returns=len(calls), timeout=1.0)
             if not missing:
                 return
-            if self._head.is_there() and time.monotonic() - looked > SAY_EVERY_SECONDS:
+            is_late = time.monotonic() - looked > SAY_EVERY_SECONDS
+            if self._head.is_there() and is_late and self._head.may_be_asked():
                 there, looked = Machines.there(), time.monotonic()
                 self._ask_elsewhere(pool, [seat for seat in pool.seats if seat.ready in missing], there)
             words = f"GPUs: {len(calls) - len(missing)} of {len(calls)} are up"

@@ -72,7 +72,7 @@ class Flow:
             self._hand_out()
             done = self._wait()
             now = time.monotonic()
-            if self._head.is_there() and now - looked > LOOK_EVERY_SECONDS:
+            if self._head.is_there() and now - looked > LOOK_EVERY_SECONDS and self._head.may_be_asked():
                 looked = now
                 self._look(Machines.there(), self._left)
             for reference in done:

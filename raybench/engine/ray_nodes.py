@@ -87,7 +87,7 @@ class Nodes:
     def _watch(self) -> None:
         first = True
         while not self._ended.is_set():
-            if self._head.may_be_asked():  # a question to a head that is gone comes back after minutes
+            if self._head.may_be_asked():
                 try:
                     self._look(first)
                     first = False
@@ -141,14 +141,19 @@ class Head:
         self._heard = self._asked = time.monotonic()
 
     def may_be_asked(self) -> bool:
-        """Whether a question to it comes back soon, as far as can be told."""
+        """Whether a question comes back, as far as can be told: of a head that is gone it ends the process instead."""
         return not self.is_reached or self._answers()
+
+    def wait_for(self) -> None:
+        """Return once the head may be asked; raises ClusterLost if it is silent for too long."""
+        while not (self.is_there() and self.may_be_asked()):
+            time.sleep(LOOK_CLOSELY_EVERY_SECONDS)
 
     def _answers(self) -> bool:
         return _connects(self._host, self._port)
 
     def is_there(self) -> bool:
-        """Whether the head may be asked something; raises ClusterLost if it is silent for too long."""
+        """Whether the head answered a moment ago; raises ClusterLost if it is silent for too long."""
         now = time.monotonic()
         if self.is_reached and now - self._asked >= ASK_HEAD_EVERY_SECONDS:
             self._asked, self._answered = now, self._answers()

@@ -5,10 +5,14 @@ import socket
 import time
 
 import pytest
+from engine_runs import new_run
+from number_stages import Squares
 
 from raybench.engine import ray_nodes
 from raybench.engine.blame import NOTICED_WITHIN_SECONDS, Death, Fault, fault_of
+from raybench.engine.progress import Observer
 from raybench.engine.ray_nodes import RAY_GIVES_UP, Head, Nodes, patient_with_head
+from raybench.errors import ClusterLost
 
 
 class Server:
@@ -103,6 +107,29 @@ def test_a_head_that_was_never_reached_may_be_asked_and_one_that_went_may_not(se
     assert [head.may_be_asked() for head in heads] == [True, True]
     reached.close()
     assert [head.may_be_asked() for head in heads] == [False, True]
+
+
+@pytest.mark.parametrize("when", ["before a stage", "during a stage"])
+def test_a_head_that_just_went_is_asked_nothing(executor, server, tmp_path, monkeypatch, when):
+    """Ray ends a process whose question is not answered, without a word of ours."""
+    from raybench.engine import ray_core, ray_flow
+
+    head, one = server(), executor()
+    one._head = Head(f"127.0.0.1:{head.port}", 4.0)
+
+    def go_away():
+        head.close()
+        monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.0)
+        monkeypatch.setattr(ray_core.Machines, "there", lambda: pytest.fail("the head was asked"))
+
+    class GoneWithTheFirst(Observer):
+        def published(self, receipt):
+            go_away()
+
+    if when == "before a stage":
+        go_away()
+    with pytest.raises(ClusterLost, match="has not answered for 4 s"):
+        new_run(tmp_path, one, GoneWithTheFirst()).map(Squares(pause=1.0), 40, 1)
 
 
 @pytest.mark.parametrize(("given", "ours", "rays"), [(None, 60.0, "120"), ("10", 10.0, "70")])
