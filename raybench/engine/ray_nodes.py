@@ -138,7 +138,8 @@ class Head:
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
         self.is_reached = self._answered = self._answers()  # where it never is, as behind a proxy, silence says nothing
-        self._heard = self._asked = time.monotonic()
+        self._asked = time.monotonic()
+        self._silent_since: float | None = None
 
     def may_be_asked(self) -> bool:
         """Whether a question comes back, as far as can be told: of a head that is gone it ends the process instead."""
@@ -157,9 +158,9 @@ class Head:
         now = time.monotonic()
         if self.is_reached and now - self._asked >= ASK_HEAD_EVERY_SECONDS:
             self._asked, self._answered = now, self._answers()
-        if self._answered or not self.is_reached:
-            self._heard = now
-        silent = now - self._heard
+            # Not since its last answer: the driver may have had something else to do for an hour.
+            self._silent_since = None if self._answered else self._silent_since or now
+        silent = 0.0 if self._silent_since is None else now - self._silent_since
         if silent >= self._seconds:
             raise ClusterLost(
                 f"Ray's head at {self.address} has not answered for {in_words(silent)}: the cluster is lost; "

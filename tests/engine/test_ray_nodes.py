@@ -109,6 +109,18 @@ def test_a_head_that_was_never_reached_may_be_asked_and_one_that_went_may_not(se
     assert [head.may_be_asked() for head in heads] == [False, True]
 
 
+def test_a_head_is_silent_from_the_first_question_without_an_answer(server, monkeypatch):
+    monkeypatch.setattr(ray_nodes, "ASK_HEAD_EVERY_SECONDS", 0.0)
+    there = server()
+    head = Head(f"127.0.0.1:{there.port}", 0.5)
+    time.sleep(0.6)  # in which the driver has something else to do
+    there.close()
+    assert not head.is_there()
+    time.sleep(0.6)
+    with pytest.raises(ClusterLost, match="has not answered for 1 s"):
+        head.is_there()
+
+
 @pytest.mark.parametrize("when", ["before a stage", "during a stage"])
 def test_a_head_that_just_went_is_asked_nothing(executor, server, tmp_path, monkeypatch, when):
     """Ray ends a process whose question is not answered, without a word of ours."""
