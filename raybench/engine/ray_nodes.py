@@ -39,6 +39,7 @@ class Nodes:
         self._draining: frozenset[str] = frozenset()
         self._reaches = False  # nodes from here; not so from outside of a cluster's network
         self._silent_once: set[str] = set()
+        self._silent_for_nothing: set[str] = set()  # once taken for lost, and were not
         self._answered: dict[str, float] = {}  # by node, when it was last asked with success
         self._all_answered = float("-inf")  # when all of them were
         self._close_look_until = 0.0
@@ -112,6 +113,7 @@ class Nodes:
                 self._lost.setdefault(known, float("-inf") if first else now)
             elif now - self._lost.get(known, now) >= NOTICED_WITHIN_SECONDS:
                 del self._lost[known]
+                self._silent_for_nothing.add(known)
         self._probe([node for node in listed if node["Alive"] and node["NodeID"] not in self._lost])
 
     def _probe(self, alive: list[dict[str, Any]]) -> None:
@@ -123,7 +125,7 @@ class Nodes:
         self._reaches = self._reaches or any(answers)
         silent = {node["NodeID"] for node, answered in zip(alive, answers, strict=True) if not answered}
         if self._reaches:
-            for node in silent & self._silent_once:
+            for node in (silent & self._silent_once) - self._silent_for_nothing:
                 self._lost[node] = time.monotonic()
         self._silent_once = silent
         self._answered = {node["NodeID"]: asked for node in alive if node["NodeID"] not in silent}

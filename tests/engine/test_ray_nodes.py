@@ -100,6 +100,17 @@ def test_a_node_that_ray_never_missed_was_not_lost(nodes, server):
     assert [nodes.is_lost(node) for node in ("back", "gone", "new")] == [False, True, True]
 
 
+def test_a_node_that_was_taken_for_lost_by_mistake_is_not_so_again(nodes, server):
+    stays, out_of_reach = server(), server()
+    out_of_reach.fall_silent()
+    listed = [stays.listed("stays"), out_of_reach.listed("out of reach")]
+    nodes._lost["out of reach"] = time.monotonic() - NOTICED_WITHIN_SECONDS - 1
+    for _ in range(3):
+        nodes._see(listed, first=False)
+    assert not nodes.is_lost("out of reach")
+    assert verdict(nodes, None) is Fault.OPEN, "Ray's own time counts"
+
+
 def test_a_head_that_was_never_reached_may_be_asked_and_one_that_went_may_not(server):
     reached, never = server(), server()
     never.close()
