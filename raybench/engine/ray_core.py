@@ -77,7 +77,7 @@ class RayExecutor:
     def _on_devices(self, stage: Stage, shards: Sequence[Shard], job: Any) -> Flow:
         # CPU actors hold the CPUs that load tasks need: a pool that keeps them would stall its own loading.
         self._cpu_pool.close()
-        pool, there = self._gpu_pool, Machines.there()
+        pool, there = self._gpu_pool, self._there()
         if not pool.seats:
             # Where CPUs are few, loading is what devices wait for, and they leave it every CPU.
             pool.cpus = int(there.cpus_per_gpu >= CPUS_PER_GPU_TO_HOLD)
@@ -111,7 +111,7 @@ class RayExecutor:
             wanted = demand.wanted(there.cpus, left, grows=bool(there.groups))
             self._fit(pool, wanted if wanted > there.cpus else min(wanted, max(there.cpus - held, 1)))
 
-        look(Machines.there(), len(shards))
+        look(self._there(), len(shards))
         return self._flow(stage, shards, job, pool, None, look)
 
     def _fit(self, pool: Pool, wanted: int) -> None:
@@ -130,6 +130,9 @@ class RayExecutor:
     ) -> Flow:
         patience = self._patience(stage)
         return Flow(stage, shards, job, pool, loads, look, self._observer, self._nodes, self._head, patience)
+
+    def _there(self) -> Machines:
+        return Machines.there(self._nodes.is_lost)
 
     def _patience(self, stage: Stage) -> Patience:
         return Patience(stage.name, self._patience_seconds, self._observer)
@@ -160,7 +163,7 @@ class RayExecutor:
 
     def _await(self, pool: Pool, stage: Stage) -> None:
         """Wait until all actors are up, and say how many are."""
-        patience, there, looked = self._patience(stage), Machines.there(), time.monotonic()
+        patience, there, looked = self._patience(stage), self._there(), time.monotonic()
         while True:
             calls = [seat.ready for seat in pool.seats]
             _, missing = ray.wait(calls, num_returns=len(calls), timeout=1.0)
@@ -168,7 +171,7 @@ class RayExecutor:
                 return
             is_late = time.monotonic() - looked > SAY_EVERY_SECONDS
             if self._head.is_there() and is_late and self._head.may_be_asked():
-                there, looked = Machines.there(), time.monotonic()
+                there, looked = self._there(), time.monotonic()
                 self._ask_elsewhere(pool, [seat for seat in pool.seats if seat.ready in missing], there)
             words = f"GPUs: {len(calls) - len(missing)} of {len(calls)} are up"
             if pool.accelerators:

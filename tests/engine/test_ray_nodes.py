@@ -12,6 +12,7 @@ from raybench.engine import ray_nodes
 from raybench.engine.blame import NOTICED_WITHIN_SECONDS, Death, Fault, fault_of
 from raybench.engine.progress import Observer
 from raybench.engine.ray_nodes import RAY_GIVES_UP, Head, Nodes, patient_with_head
+from raybench.engine.shards import Shards
 from raybench.errors import ClusterLost
 
 
@@ -132,6 +133,16 @@ def test_a_head_is_silent_from_the_first_question_without_an_answer(server, monk
         head.is_there()
 
 
+def test_no_actor_is_asked_for_on_a_lost_node_that_ray_still_lists(executor):
+    """Else every loss raises what a stage asks an autoscaler for: the node that went and the one that came."""
+    import ray
+
+    one = executor(cpus=None)
+    one._nodes._lost.update({node["NodeID"]: time.monotonic() for node in ray.nodes()})
+    one._on_cpus(Squares(), Shards("squares", 40, 3), None)
+    assert len(one._cpu_pool.seats) == 1, "only one for which a node may come"
+
+
 @pytest.mark.parametrize("when", ["before a stage", "during a stage"])
 def test_a_head_that_just_went_is_asked_nothing(executor, server, tmp_path, monkeypatch, when):
     """Ray ends a process whose question is not answered, without a word of ours."""
@@ -143,7 +154,7 @@ def test_a_head_that_just_went_is_asked_nothing(executor, server, tmp_path, monk
     def go_away():
         head.close()
         monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.0)
-        monkeypatch.setattr(ray_core.Machines, "there", lambda: pytest.fail("the head was asked"))
+        monkeypatch.setattr(ray_core.Machines, "there", lambda *_: pytest.fail("the head was asked"))
 
     class GoneWithTheFirst(Observer):
         def published(self, receipt):
