@@ -264,7 +264,7 @@ def test_an_actor_at_work_is_never_ended_and_at_the_tail_idle_ones_are(executor,
 
 
 def test_gpus_of_a_kind_that_no_node_has_are_waited_for_in_words(executor, tmp_path, monkeypatch):
-    from raybench.engine import ray_core
+    from raybench.engine import patience
 
     class Enough(Exception):
         pass
@@ -275,7 +275,7 @@ def test_gpus_of_a_kind_that_no_node_has_are_waited_for_in_words(executor, tmp_p
             if len(self.messages) == 12:  # in six seconds an actor would be up
                 raise Enough(message)
 
-    monkeypatch.setattr(ray_core, "SAY_EVERY_SECONDS", 0.5)
+    monkeypatch.setattr(patience, "SAY_EVERY_SECONDS", 0.5)
     heard = Impatient()
     run = new_run(tmp_path, executor(gpus=1, heard=heard, accelerators=("T4", "L4")), heard)
     with pytest.raises(Enough, match="0 of 1 are up; asked for T4 or L4, the cluster has a kind unknown to Ray"):
