@@ -25,9 +25,9 @@ test-all: $(INSTALLED)
 	$(MAKE) --no-print-directory test
 	$(MAKE) --no-print-directory test-slow
 
-# One after the other: they take nodes and storage away from runs, and wait for what these do about it.
+# Two files at once: much of the time is spent waiting for what runs do about nodes and storage that are gone.
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile --durations=10
 
 test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not ray and not slow and not seconds"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-# How long a verdict stays open. A node's own server refuses connections as soon as it is gone, and is asked twice per
-# second meanwhile; where it can't be reached, Ray's own time counts.
+# A node that still answers so long after the death stays: its own server refuses connections as soon as it is gone, and
+# is asked twice per second meanwhile. Where it can't be reached, Ray's own time counts.
 VERDICT_SECONDS = 5.0
 NOTICED_WITHIN_SECONDS = 30.0  # Ray sends work to a lost node until it misses it: 15 s measured, half a minute at most
 
@@ -43,9 +43,8 @@ class Death:
 class NodesSeen(Protocol):
     """What is known of nodes."""
 
-    @property
-    def notices_within(self) -> float:
-        """Seconds after which a node that is lost is known to be."""
+    def outlived(self, node: str | None, died: float, now: float) -> bool:
+        """Whether it is settled by now that this node (None: any) outlived a worker that died at that moment."""
         ...
 
     def leaves(self, node: str) -> bool:
@@ -61,7 +60,7 @@ def fault_of(death: Death, nodes: NodesSeen, now: float) -> Fault:
     """The verdict. A kill for want of memory is done by a node that is there: no need to wait for its own end."""
     if death.preempted or node_left(death.node, death.began, nodes):
         return Fault.NOBODY
-    if not death.out_of_memory and now - death.died < nodes.notices_within:
+    if not death.out_of_memory and not nodes.outlived(death.node, death.died, now):
         return Fault.OPEN
     return Fault.OWN if death.shards == 1 else Fault.SUSPECTS
 

@@ -38,7 +38,10 @@ class InlineExecutor:
                     failure = Failure.of(error)
                     if failure.nobodys == STORAGE:
                         self._observer.retried(stage.name, STORAGE)
-                        patience.wait_for_storage(failure.cause, attempts.pause(shard))
+                        again = attempts.pause(shard)
+                        if again == 1:
+                            patience.progressed()  # however long the shard took to compute, storage is silent from now
+                        patience.wait_for_storage(failure.cause, again)
                         continue
                     attempts.note(shard, failure)
                     self._observer.retried(stage.name, "error")

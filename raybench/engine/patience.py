@@ -70,7 +70,7 @@ class Patience:
         if now - self._since >= self._seconds:
             raise Stalled(
                 f"stage {self._stage}: nothing was published for {in_words(self._seconds)} (--patience); "
-                f"it waited for {reason}"
+                f"it waited for {reason}; what takes longer needs a longer --patience"
             )
         if loud and now - max(self._since, self._said) >= SAY_EVERY_SECONDS:
             self._say(reason, now)

@@ -93,6 +93,7 @@ class Cases:
         case = self._of_seats.get(seat)
         if case is None:
             case = self._of_seats[seat] = Case(seat, seat.node, seat.made)
+            seat.is_unheard = True
         case.shards += [] if shard is None else [shard]
         was_dead = case.died is not None
         case.hear(error)
@@ -142,6 +143,7 @@ class Cases:
             self.open_for(seat, None, error)
             return None
         del self._of_seats[seat]
+        seat.is_unheard = False
         return case
 
     def closed(self) -> Iterator[tuple[Case, Fault]]:

@@ -67,6 +67,7 @@ class RayExecutor:
         """A receipt for each shard as it is published, in any order."""
         if not shards:
             return
+        self._head.wait_for()
         job = ray.put((stage, sink))
         if stage.on_device and self.gpus:
             yield from self._on_devices(stage, shards, job).receipts()
@@ -76,7 +77,7 @@ class RayExecutor:
     def _on_devices(self, stage: Stage, shards: Sequence[Shard], job: Any) -> Flow:
         # CPU actors hold the CPUs that load tasks need: a pool that keeps them would stall its own loading.
         self._cpu_pool.close()
-        pool, there = self._gpu_pool, Machines.there()
+        pool, there = self._gpu_pool, self._there()
         if not pool.seats:
             # Where CPUs are few, loading is what devices wait for, and they leave it every CPU.
             pool.cpus = int(there.cpus_per_gpu >= CPUS_PER_GPU_TO_HOLD)
@@ -110,7 +111,7 @@ class RayExecutor:
             wanted = demand.wanted(there.cpus, left, grows=bool(there.groups))
             self._fit(pool, wanted if wanted > there.cpus else min(wanted, max(there.cpus - held, 1)))
 
-        look(Machines.there(), len(shards))
+        look(self._there(), len(shards))
         return self._flow(stage, shards, job, pool, None, look)
 
     def _fit(self, pool: Pool, wanted: int) -> None:
@@ -129,6 +130,9 @@ class RayExecutor:
     ) -> Flow:
         patience = self._patience(stage)
         return Flow(stage, shards, job, pool, loads, look, self._observer, self._nodes, self._head, patience)
+
+    def _there(self) -> Machines:
+        return Machines.there(self._nodes.is_lost)
 
     def _patience(self, stage: Stage) -> Patience:
         return Patience(stage.name, self._patience_seconds, self._observer)
@@ -159,14 +163,15 @@ class RayExecutor:
 
     def _await(self, pool: Pool, stage: Stage) -> None:
         """Wait until all actors are up, and say how many are."""
-        patience, there, looked = self._patience(stage), Machines.there(), time.monotonic()
+        patience, there, looked = self._patience(stage), self._there(), time.monotonic()
         while True:
             calls = [seat.ready for seat in pool.seats]
             _, missing = ray.wait(calls, num_returns=len(calls), timeout=1.0)
             if not missing:
                 return
-            if self._head.is_there() and time.monotonic() - looked > SAY_EVERY_SECONDS:
-                there, looked = Machines.there(), time.monotonic()
+            is_late = time.monotonic() - looked > SAY_EVERY_SECONDS
+            if self._head.is_there() and is_late and self._head.may_be_asked():
+                there, looked = self._there(), time.monotonic()
                 self._ask_elsewhere(pool, [seat for seat in pool.seats if seat.ready in missing], there)
             words = f"GPUs: {len(calls) - len(missing)} of {len(calls)} are up"
             if pool.accelerators:
@@ -186,39 +191,44 @@ def connect(
 ) -> RayExecutor:
     """An executor on the Ray at `address`, on a new one on this machine (`local`), or on the one already joined."""
     owned = not ray.is_initialized()
-    head_seconds = patient_with_head(owned)
-    if owned:
-        # Workers run at niceness 15 by default: a local run would lose to any other process.
-        os.environ.setdefault("RAY_worker_niceness", "0")
-        if address == "local":
-            # Nothing is scaled there, but the monitor of the first autoscaler takes a second to end; this one none.
-            os.environ.setdefault("RAY_enable_autoscaler_v2", "1")
-        _probe(address)
-        local: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False} if address == "local" else {}
-        try:
-            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"--ray {address}: no Ray there ({error}); give an address, local or off") from error
+    with patient_with_head(owned) as head_seconds:
+        if owned:
+            _start(address, cpus)
     own_machine = owned and address == "local"  # nothing joins or leaves it
-    there = Machines.there()
     try:
+        there = Machines.there()
         count = devices_to_use(gpus, device, accelerators, there, own_machine, observer)
+        return RayExecutor(
+            observer,
+            cpus,
+            count,
+            insist_on_gpus=gpus is not None,
+            owned=owned,
+            accelerators=accelerators,
+            elsewhere=[] if own_machine else gpu_nodes_to_add(accelerators, there),
+            idle_seconds=math.inf if own_machine else IDLE_SECONDS,
+            patience_seconds=patience_seconds,
+            head_seconds=head_seconds,
+        )
     except BaseException:
         if owned:
             ray.shutdown()
         raise
-    return RayExecutor(
-        observer,
-        cpus,
-        count,
-        insist_on_gpus=gpus is not None,
-        owned=owned,
-        accelerators=accelerators,
-        elsewhere=[] if own_machine else gpu_nodes_to_add(accelerators, there),
-        idle_seconds=math.inf if own_machine else IDLE_SECONDS,
-        patience_seconds=patience_seconds,
-        head_seconds=head_seconds,
-    )
+
+
+def _start(address: str, cpus: int | None) -> None:
+    """Join the Ray at an address, or start one on this machine."""
+    # Workers run at niceness 15 by default: a local run would lose to any other process.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    if address == "local":
+        # Nothing is scaled there, but the monitor of the first autoscaler takes a second to end; this one none.
+        os.environ.setdefault("RAY_enable_autoscaler_v2", "1")
+    _probe(address)
+    local: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False} if address == "local" else {}
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ConfigError(f"--ray {address}: no Ray there ({error}); give an address, local or off") from error
 
 
 def _probe(address: str) -> None:

@@ -72,9 +72,9 @@ class Flow:
             self._hand_out()
             done = self._wait()
             now = time.monotonic()
-            if self._head.is_there() and now - looked > LOOK_EVERY_SECONDS:
+            if self._head.is_there() and now - looked > LOOK_EVERY_SECONDS and self._head.may_be_asked():
                 looked = now
-                self._look(Machines.there(), self._left)
+                self._look(Machines.there(self._nodes.is_lost), self._left)
             for reference in done:
                 receipt = self._hear(reference)
                 if receipt is not None:

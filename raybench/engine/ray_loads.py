@@ -35,8 +35,9 @@ class Machines:
     groups: frozenset[str]  # of the autoscaler that looks after them; none if there is no autoscaler
 
     @classmethod
-    def there(cls) -> Machines:
-        alive = [node for node in ray.nodes() if node["Alive"]]
+    def there(cls, is_lost: Callable[[str], bool] = lambda node: False) -> Machines:
+        """What Ray lists, without nodes of which it is known that they are lost: Ray lists those for a while."""
+        alive = [node for node in ray.nodes() if node["Alive"] and not is_lost(node["NodeID"])]
         nodes = [node["Resources"] for node in alive]
         gpus: Counter[str] = Counter()
         for node in alive:

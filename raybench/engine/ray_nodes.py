@@ -10,6 +10,8 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -37,6 +39,9 @@ class Nodes:
         self._draining: frozenset[str] = frozenset()
         self._reaches = False  # nodes from here; not so from outside of a cluster's network
         self._silent_once: set[str] = set()
+        self._silent_for_nothing: set[str] = set()  # once taken for lost, and were not
+        self._answered: dict[str, float] = {}  # by node, when it was last asked with success
+        self._all_answered = float("-inf")  # when all of them were
         self._close_look_until = 0.0
         self._wanted, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="raybench-nodes", daemon=True)
@@ -47,10 +52,13 @@ class Nodes:
         """Nodes on which nothing new should start: they are to be taken away."""
         return self._draining
 
-    @property
-    def notices_within(self) -> float:
-        """Seconds after which a node that is lost is known to be."""
-        return VERDICT_SECONDS if self._reaches else NOTICED_WITHIN_SECONDS
+    def outlived(self, node: str | None, died: float, now: float) -> bool:
+        """Whether it is settled by now that this node (None: any) outlived a worker that died at that moment.
+
+        A machine that is switched off drops what is sent to it: silence is no answer, however long a question takes.
+        """
+        answered = self._all_answered if node is None else self._answered.get(node, float("-inf"))
+        return answered >= died + VERDICT_SECONDS or now - died >= NOTICED_WITHIN_SECONDS
 
     def is_lost(self, node: str) -> bool:
         return node in self._lost
@@ -66,9 +74,10 @@ class Nodes:
     def look_closely(self) -> None:
         """Something died: find out soon whether its node did."""
         now = time.monotonic()
-        if now >= self._close_look_until:
-            self._wanted.set()
+        is_first = now >= self._close_look_until
         self._close_look_until = now + 2 * VERDICT_SECONDS
+        if is_first:
+            self._wanted.set()
 
     def close(self) -> None:
         """End the thread before Ray ends; one that hangs in a question to a lost head is left behind."""
@@ -79,37 +88,48 @@ class Nodes:
     def _watch(self) -> None:
         first = True
         while not self._ended.is_set():
-            if self._head.answers():  # a question to a head that is gone comes back after minutes
+            if self._head.may_be_asked():
                 try:
                     self._look(first)
                     first = False
                 except Exception:  # noqa: BLE001 (a Ray that is about to end; whoever works notices it)
                     time.sleep(LOOK_CLOSELY_EVERY_SECONDS)
+            self._wanted.clear()  # before it is looked whether somebody wants it: a wish is heard here or there
             close = time.monotonic() < self._close_look_until
-            self._wanted.clear()
             self._wanted.wait(LOOK_CLOSELY_EVERY_SECONDS if close else LOOK_EVERY_SECONDS)
 
     def _look(self, first: bool) -> None:
         listed = ray.nodes()
-        noticed = float("-inf") if first else time.monotonic()
-        for node in listed:
-            if not node["Alive"]:
-                self._lost.setdefault(node["NodeID"], noticed)
-        self._probe([node for node in listed if node["Alive"] and node["NodeID"] not in self._lost])
-        if not first:  # the module it needs takes a while to import: short runs do without
+        self._see(listed, first)
+        if not first and self._head.is_reached:  # the module it needs takes a while to import: short runs do without
             self._draining = _draining(self._head.address) & {node["NodeID"] for node in listed if node["Alive"]}
+
+    def _see(self, listed: list[dict[str, Any]], first: bool) -> None:
+        """What Ray lists, and which of these nodes answer. One that Ray never missed was silent for a while only."""
+        now = time.monotonic()
+        for node in listed:
+            known = node["NodeID"]
+            if not node["Alive"]:
+                self._lost.setdefault(known, float("-inf") if first else now)
+            elif now - self._lost.get(known, now) >= NOTICED_WITHIN_SECONDS:
+                del self._lost[known]
+                self._silent_for_nothing.add(known)
+        self._probe([node for node in listed if node["Alive"] and node["NodeID"] not in self._lost])
 
     def _probe(self, alive: list[dict[str, Any]]) -> None:
         """Connect to all nodes while it matters whether one is lost, and until it is known that they can be reached."""
-        if self._reaches and time.monotonic() >= self._close_look_until:
+        asked = time.monotonic()
+        if self._reaches and asked >= self._close_look_until:
             return
         answers = in_parallel(lambda node: _connects(node["NodeManagerAddress"], node["NodeManagerPort"]), alive)
         self._reaches = self._reaches or any(answers)
         silent = {node["NodeID"] for node, answered in zip(alive, answers, strict=True) if not answered}
         if self._reaches:
-            for node in silent & self._silent_once:
+            for node in (silent & self._silent_once) - self._silent_for_nothing:
                 self._lost[node] = time.monotonic()
         self._silent_once = silent
+        self._answered = {node["NodeID"]: asked for node in alive if node["NodeID"] not in silent}
+        self._all_answered = self._all_answered if silent else asked
 
 
 class Head:
@@ -119,35 +139,53 @@ class Head:
         self.address, self._seconds = address, seconds
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
-        self._reached = self._answered = self.answers()  # where it never does, as behind a proxy, silence says nothing
-        self._heard = self._asked = time.monotonic()
+        self.is_reached = self._answered = self._answers()  # where it never is, as behind a proxy, silence says nothing
+        self._asked = time.monotonic()
+        self._silent_since: float | None = None
 
-    def answers(self) -> bool:
+    def may_be_asked(self) -> bool:
+        """Whether a question comes back, as far as can be told: of a head that is gone it ends the process instead."""
+        return not self.is_reached or self._answers()
+
+    def wait_for(self) -> None:
+        """Return once the head may be asked; raises ClusterLost if it is silent for too long."""
+        while not (self.is_there() and self.may_be_asked()):
+            time.sleep(LOOK_CLOSELY_EVERY_SECONDS)
+
+    def _answers(self) -> bool:
         return _connects(self._host, self._port)
 
     def is_there(self) -> bool:
-        """Whether the head may be asked something; raises ClusterLost if it is silent for too long."""
+        """Whether the head answered a moment ago; raises ClusterLost if it is silent for too long."""
         now = time.monotonic()
-        if self._reached and now - self._asked >= ASK_HEAD_EVERY_SECONDS:
-            self._asked, self._answered = now, self.answers()
-        if self._answered or not self._reached:
-            self._heard = now
-        silent = now - self._heard
+        if self.is_reached and now - self._asked >= ASK_HEAD_EVERY_SECONDS:
+            self._asked, self._answered = now, self._answers()
+            # Not since its last answer: the driver may have had something else to do for an hour.
+            self._silent_since = None if self._answered else self._silent_since or now
+        silent = 0.0 if self._silent_since is None else now - self._silent_since
         if silent >= self._seconds:
             raise ClusterLost(
                 f"Ray's head at {self.address} has not answered for {in_words(silent)}: the cluster is lost; "
                 "start one again (--ray ADDRESS)"
             )
-        return self._answered or not self._reached
+        return self._answered or not self.is_reached
 
 
-def patient_with_head(owned: bool) -> float:
-    """For how long a head may be silent. Called before Ray starts, it lets Ray's own end of the process come later."""
-    given = float(os.environ.get(RAY_GIVES_UP) or RAYS_OWN_SECONDS)
+@contextmanager
+def patient_with_head(owned: bool) -> Iterator[float]:
+    """For how long a head may be silent; a Ray that comes up in the block ends the process for that reason later."""
+    before = os.environ.get(RAY_GIVES_UP)
+    given = float(before or RAYS_OWN_SECONDS)
     if not owned:
-        return max(given - 2 * VERDICT_SECONDS, 1.0)
+        yield max(given - 2 * VERDICT_SECONDS, 1.0)
+        return
     os.environ[RAY_GIVES_UP] = str(int(given + LATER_THAN_OURS_SECONDS))
-    return given
+    try:
+        yield given
+    finally:  # the next run in this process finds what the user set
+        os.environ.pop(RAY_GIVES_UP)
+        if before is not None:
+            os.environ[RAY_GIVES_UP] = before
 
 
 def _draining(address: str) -> frozenset[str]:

@@ -113,6 +113,7 @@ class Seat:
     ready: Any
     failed_starts: int = 0  # of the actors that had this seat before, in a row
     node: str | None = None
+    is_unheard: bool = False  # it does not answer, and it is open whose fault that is
     given: int = 0  # shards, over all stages
     calls: dict[Any, Given] = field(default_factory=dict)
     choice: int = 0  # of the pool's selectors: where it asks for a node
@@ -161,15 +162,17 @@ class Pool:
         """End actors beyond `count` that have nothing to do, so that an autoscaler may end their nodes.
 
         Those that were idle for less than so many seconds stay: the next stage may want them. Those that wait for a
-        node go at once, else one would be started for nothing. With `math.inf` all are kept.
+        node go at once, else one would be started for nothing. One that does not answer is kept: it would be found
+        dead, and its shard blamed. With `math.inf` all are kept.
         """
         if math.isinf(idle_seconds):
             return
         now = time.monotonic()
         for seat in self.seats:
-            if seat.calls or seat.given != seat.looked_at:
+            if seat.calls or seat.is_unheard or seat.given != seat.looked_at:
                 seat.looked_at, seat.idle_since = seat.given, now
-        spare = [s for s in self.seats if not s.calls and (s.is_pending or now - s.idle_since >= idle_seconds)]
+        free = [seat for seat in self.seats if not (seat.calls or seat.is_unheard)]
+        spare = [seat for seat in free if seat.is_pending or now - seat.idle_since >= idle_seconds]
         at_work = {seat.node for seat in self.seats if seat.calls}
         # Whole nodes first: one that keeps a single actor stays.
         spare.sort(key=lambda seat: (not seat.is_pending, seat.node in at_work, seat.node or ""))
@@ -198,6 +201,7 @@ class Pool:
         """An actor may have died while it was idle: nobody is given work before it answers."""
         for seat in self.seats:
             seat.calls.clear()
+            seat.is_unheard = False
             if seat.node is not None:
                 seat.node, seat.ready = None, seat.actor.ready.remote()
 

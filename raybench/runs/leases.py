@@ -36,8 +36,9 @@ class Lease:
         """The lease that these bytes hold, None if they hold none."""
         try:
             found = cls(**json.loads(data))
-            return found if found.words else None
-        except (ValueError, TypeError):
+            is_one = found.words and isinstance(found.pid, int) and isinstance(found.renewed, int | float)
+            return found if is_one else None
+        except (ValueError, TypeError, OverflowError, OSError, RecursionError):  # some are of a time that is none
             return None
 
     def to_bytes(self) -> bytes:

@@ -14,8 +14,11 @@ from raybench.errors import DataError, ShardFailed, StorageError, StorageUnavail
 class Seen:
     """Nodes that are known to leave, and when each was noticed."""
 
-    notices_within: float = 5.0
     left: dict = field(default_factory=dict)
+    notices_within: float = 5.0
+
+    def outlived(self, node, died, now):
+        return now - died >= self.notices_within
 
     def leaves(self, node):
         return node in self.left

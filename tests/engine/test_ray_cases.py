@@ -55,6 +55,20 @@ def test_an_actor_that_was_only_unavailable_answers_again_and_keeps_its_seat(jud
     assert cases._pool.seats == [seat]
 
 
+def test_an_actor_that_does_not_answer_is_not_ended_as_idle(judged):
+    from ray.exceptions import ActorUnavailableError
+
+    cases, seat, _, shards = judged
+    cases.open_for(seat, shards[4], ActorUnavailableError("Socket closed", None))
+    cases._pool.shrink_to(0, idle_seconds=0.0)
+    assert cases._pool.seats == [seat], "who ends it has it found dead, and the shard blamed"
+    cases.ask()
+    (question,) = cases.questions
+    assert cases.hear_answer(question) is not None
+    cases._pool.shrink_to(0, idle_seconds=0.0)
+    assert cases._pool.seats == []
+
+
 def test_an_actor_found_dead_after_it_was_unavailable_is_judged_as_any_other(judged):
     import ray
     from ray.exceptions import ActorUnavailableError

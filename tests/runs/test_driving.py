@@ -164,7 +164,16 @@ def test_a_process_that_has_the_number_of_a_dead_driver_is_not_taken_for_it():
     assert dataclasses.replace(lease, started="1").is_surely_dead
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"host": 1}', b"\xff", json.dumps({"pid": 1}).encode()])
+NO_LEASES = [{"since": 1e300}, {"since": -1e18}, {"since": "today"}, {"renewed": None}, {"pid": "../1"}]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b'{"host": 1}', b"\xff", b"[" * 9_999),
+        *(dataclasses.replace(elsewhere(), **wrong).to_bytes() for wrong in NO_LEASES),
+    ],
+)
 def test_a_lease_that_is_none_blocks_nobody(content, tmp_path, said):
     (tmp_path / FILE_NAME).write_bytes(content)
     with driving(str(tmp_path), said.append):
