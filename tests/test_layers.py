@@ -47,7 +47,7 @@ HOMES = {
     | {"demo/hpatches.py", "demo/tss.py", "formats/png.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},
     "pdqhash": {"descriptors/pdq.py"},
-    "click": {"cli/commands.py", "cli/groups.py", "cli/options.py"},
+    "click": {path.relative_to(ROOT).as_posix() for path in (ROOT / "cli").glob("*.py")},
 }
 # What the pure layers may import beside the standard library, and beside cv2 in `formats/png`, its home there.
 PURE = {"numpy", "pyarrow", "PIL", "h5py", "xxhash"}

@@ -1,0 +1,83 @@
+"""`run` and `check`: commands whose next word is a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from raybench.benchmarks import BENCHMARKS, FAMILIES
+from raybench.cli.groups import GroupedCommand
+from raybench.cli.lines import say
+from raybench.errors import ConfigError, suggestion
+
+Action = Callable[[Sequence[str]], Callable[..., None]]  # from the names of benchmarks to what runs them
+
+
+class BenchmarkGroup(click.Group):
+    """A command whose next word is a benchmark or a family of them, whose options are made when it is asked for."""
+
+    def __init__(self, name: str, text: str, action: Action, out_required: bool) -> None:
+        super().__init__(name, help=text)
+        self._action, self._out_required = action, out_required
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*BENCHMARKS, *FAMILIES])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        names = FAMILIES.get(cmd_name, (cmd_name,))
+        if not BENCHMARKS.keys() >= set(names):
+            return None
+        first = BENCHMARKS[names[0]]
+        summary = first.summary if len(names) == 1 else ", ".join(names)
+        described = f"{summary}.\n\nNeeds {first.needs}."
+
+        def options() -> tuple[list[click.Option], dict[str, str]]:
+            from raybench.cli.options import command_options
+
+            return command_options([BENCHMARKS[name].open() for name in names], self._out_required)
+
+        return GroupedCommand(cmd_name, options, callback=self._action(names), help=described)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            raise ConfigError(
+                f"unknown benchmark {args[0]}{suggestion(args[0], BENCHMARKS)}; they are {', '.join(BENCHMARKS)}, "
+                f"and all at once {', '.join(FAMILIES)}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _run(names: Sequence[str]) -> Callable[..., None]:
+    def command(**given: Any) -> None:
+        from raybench import storage
+        from raybench.cli.options import jobs_of
+        from raybench.runs.evaluate import evaluate_all
+
+        jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
+        for found in evaluate_all(jobs, settings):
+            if found.already_done:
+                say(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
+            click.echo(found.tables[0].to_text())
+            say(f"table {storage.join(found.out, found.tables[0].file_name)}")
+            say(f"report {found.report}")
+
+    return command
+
+
+def _check(names: Sequence[str]) -> Callable[..., None]:
+    def command(**given: Any) -> None:
+        from raybench.cli.options import jobs_of
+        from raybench.runs.evaluate import preflight
+
+        for found in preflight(*jobs_of([BENCHMARKS[name].open() for name in names], given)):
+            say(f"good: {found}")
+
+    return command
+
+
+run = BenchmarkGroup("run", "Run a benchmark, or resume it.", _run, out_required=True)
+check = BenchmarkGroup(
+    "check", "Find in seconds what `run` would trip over; computes nothing.", _check, out_required=False
+)
