@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from raybench.benchmarks.options import option
+from raybench.benchmarks.samples import RunSamples
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
@@ -152,6 +153,7 @@ class Outcome:
     skipped: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     pictures: tuple[ReportPicture, ...] = ()  # for the report
+    samples: RunSamples | None = None  # what intervals and comparisons are drawn from
 
 
 class Plan(Protocol):

@@ -1,0 +1,175 @@
+"""What figures are made of, by the unit that is independent (a query, a sequence, an image pair), to draw them again.
+
+A sample holds the items of one or several figures of the main table: `MeanSample` where a figure is a mean over items,
+`RankedSample` where items are ranked in one pool. A draw gives each unit the number of times that it was drawn; an item
+counts as often as its unit, and one between two units as often as the product says. `MeanOf` are figures that are
+means of others. Samples know neither files nor benchmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.metrics.ranking import roc_auc, trapezoid_ap
+
+Arrays = dict[str, NDArray[Any]]
+Times = NDArray[np.int64]  # (units,) how often each was drawn
+FLAVOURS = ("step_ap", "trapezoid_ap", "roc_auc", "recall_at_p90")
+
+
+@dataclass(frozen=True, order=True)
+class FigureOf:
+    """One cell of the main table: the key cells of its row joined by ` | `, and its column."""
+
+    row: str
+    figure: str
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is drawn: names, and the stratum within which each is drawn (pairs of a TSS group); all 0 for none."""
+
+    names: NDArray[np.str_]
+    stratum: NDArray[np.int32]
+
+    @classmethod
+    def plain(cls, names: Sequence[str]) -> Units:
+        return cls(np.array(names, np.str_), np.zeros(len(names), np.int32))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def draws(self, count: int, seed: int) -> Iterator[Times]:
+        """How often each unit is drawn, draw by draw. Depends on seed, count of units and strata alone."""
+        random = np.random.default_rng(seed)
+        members = [np.flatnonzero(self.stratum == stratum) for stratum in np.unique(self.stratum)]
+        for _ in range(count):
+            times = np.zeros(len(self), np.int64)
+            for own in members:
+                times[own] = np.bincount(random.integers(0, len(own), len(own)), minlength=len(own))
+            yield times
+
+
+@dataclass(frozen=True)
+class MeanSample:
+    """Figures that are means over items: values (items, figures), nan where an item does not count."""
+
+    figures: tuple[FigureOf, ...]
+    units: Units
+    unit: NDArray[np.int32]  # (items,) the unit of each
+    values: NDArray[np.float64]
+
+    def draw(self, times: Times) -> NDArray[np.float64]:
+        """The figures of one draw; nan for one without items."""
+        counts = ~np.isnan(self.values) * times[self.unit][:, np.newaxis]
+        sums = (np.nan_to_num(self.values) * counts).sum(axis=0)
+        total = counts.sum(axis=0)
+        means: NDArray[np.float64] = np.where(total > 0, sums / np.maximum(total, 1), np.nan)
+        return means
+
+    def to_arrays(self) -> Arrays:
+        return {**_header("means", self.figures, self.units), "unit": self.unit, "values": self.values}
+
+
+@dataclass(frozen=True)
+class RankedSample:
+    """Figures of one ranking of items, the best first, by the tie rule of their benchmark.
+
+    An item lies between two units, or in one (`first` equals `second`). `missed` counts positives of each unit that are
+    not among the items. `flavours` says what each figure is (see FLAVOURS).
+    """
+
+    figures: tuple[FigureOf, ...]
+    flavours: tuple[str, ...]
+    units: Units
+    positive: NDArray[np.bool_]  # (items,) in ranked order
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    missed: NDArray[np.int64]  # (units,)
+
+    def draw(self, times: Times) -> NDArray[np.float64]:
+        """The figures of one draw; nan where the drawn units leave none."""
+        within = times[self.first]
+        weights = np.where(self.first == self.second, within, within * times[self.second])
+        ranked = np.repeat(self.positive, weights)
+        missed = int((self.missed * times).sum())
+        return np.array([ranked_figure(flavour, ranked, missed) for flavour in self.flavours])
+
+    def to_arrays(self) -> Arrays:
+        return {
+            **_header("ranked", self.figures, self.units),
+            "flavour": np.array(self.flavours, np.str_),
+            "positive": self.positive,
+            "first": self.first,
+            "second": self.second,
+            "missed": self.missed,
+        }
+
+
+Sample = MeanSample | RankedSample
+
+
+@dataclass(frozen=True)
+class MeanOf:
+    """A figure that is the mean of others, such as over noise levels or groups; what does not exist is left out."""
+
+    figure: FigureOf
+    parts: tuple[FigureOf, ...]
+
+    def draws(self, drawn: Mapping[FigureOf, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Its value in each draw, from those of its parts."""
+        values = np.stack([drawn[part] for part in self.parts])
+        there = ~np.isnan(values)
+        total = there.sum(axis=0)
+        means: NDArray[np.float64] = np.where(
+            total > 0, np.nan_to_num(values).sum(axis=0) / np.maximum(total, 1), np.nan
+        )
+        return means
+
+
+def ranked_figure(flavour: str, ranked: NDArray[np.bool_], missed: int) -> float:
+    """A figure of flags in ranked order, where `missed` further positives were not ranked; nan without positives.
+
+    >>> ranked_figure("step_ap", np.array([True, False, True]), 1)
+    0.5555555555555555
+    """
+    ranks = np.flatnonzero(ranked) + 1
+    positives = len(ranks) + missed
+    if not positives:
+        return float("nan")
+    if flavour == "roc_auc":
+        return roc_auc(ranked)
+    if flavour == "trapezoid_ap":
+        return trapezoid_ap(ranked, positives)
+    precision = np.arange(1, len(ranks) + 1) / ranks
+    if flavour == "step_ap":
+        return float(precision.sum() / positives)
+    assert flavour == "recall_at_p90", flavour
+    good = np.flatnonzero(precision >= 0.9)
+    return (int(good[-1]) + 1) / positives if len(good) else 0.0
+
+
+def sample_of(arrays: Arrays) -> Sample:
+    """The sample that `to_arrays` took apart."""
+    figures = tuple(map(FigureOf, arrays["row"].tolist(), arrays["figure"].tolist()))
+    units = Units(arrays["units"], arrays["stratum"])
+    if arrays["kind"][0] == "means":
+        return MeanSample(figures, units, arrays["unit"], arrays["values"])
+    flavours = tuple(arrays["flavour"].tolist())
+    ranking = (arrays[name] for name in ("positive", "first", "second", "missed"))
+    return RankedSample(figures, flavours, units, *ranking)
+
+
+def _header(kind: str, figures: Sequence[FigureOf], units: Units) -> Arrays:
+    return {
+        "kind": np.array([kind]),
+        "row": np.array([one.row for one in figures], np.str_),
+        "figure": np.array([one.figure for one in figures], np.str_),
+        "units": units.names,
+        "stratum": units.stratum,
+    }
