@@ -25,13 +25,23 @@ def stable_order(distances: NDArray[np.float64]) -> NDArray[np.int64]:
     [1, 2, 0]
     """
     order: NDArray[np.int64] = np.argsort(distances)
-    ranked = distances[order]
-    same = ranked[1:] == ranked[:-1]
-    if same.any():
-        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        group = np.append(0, np.cumsum(~same))[tied]
-        order[tied] = np.sort(group * len(order) + order[tied]) % len(order)
+    places, group = tied_places(distances[order])
+    if len(places):
+        first = group * len(order)
+        order[places] = np.sort(first + order[places]) - first
     return order
+
+
+def tied_places(ranked: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where equal values stand in sorted ones, and which tie each belongs to, counted from 1.
+
+    >>> [found.tolist() for found in tied_places(np.array([0.0, 1.0, 1.0, 2.0, 3.0, 3.0]))]
+    [[1, 2, 4, 5], [1, 1, 2, 2]]
+    """
+    same = np.zeros(len(ranked) + 1, np.bool_)  # as the one before; one further at the end
+    np.equal(ranked[1:], ranked[:-1], out=same[1:-1])
+    places = np.flatnonzero(same[:-1] | same[1:])
+    return places, np.cumsum(~same[places])
 
 
 def by_distance(distances: NDArray[np.float64], relevant: Flags) -> Flags:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.metrics.ranking import Flags, trapezoid_ap_of_ranks
+from raybench.metrics.ranking import Flags, tied_places, trapezoid_ap_of_ranks
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,16 @@ def tied_ranking(ranked: NDArray[np.float64], relevant: Flags) -> TiedRanking:
     >>> both.worst.tolist(), both.best.tolist(), both.tied
     ([False, True, True], [True, False, True], 2)
     """
-    same = ranked[1:] == ranked[:-1]
-    if not np.any(same & (relevant[1:] != relevant[:-1])):  # a tie of both kinds has neighbours of both
+    places, group = tied_places(ranked)
+    size, right = (np.bincount(group, weights) for weights in (None, relevant[places]))
+    mixed = (right > 0) & (right < size)
+    if not mixed.any():
         return TiedRanking(relevant, relevant, 0)
-    start = np.flatnonzero(np.append(True, ~same))
-    size = np.diff(start, append=len(ranked))
-    right = np.add.reduceat(relevant, start, dtype=np.int64)
-    place = np.arange(len(ranked)) - np.repeat(start, size)
-    best = place < np.repeat(right, size)
-    worst = place >= np.repeat(size - right, size)
-    return TiedRanking(worst, best, int(size[(right > 0) & (right < size)].sum()))
+    turn = np.arange(len(group)) - (np.cumsum(size) - size)[group]
+    best, worst = relevant.copy(), relevant.copy()
+    best[places] = turn < right[group]
+    worst[places] = turn >= (size - right)[group]
+    return TiedRanking(worst, best, int(size[mixed].sum()))
 
 
 @dataclass(frozen=True)

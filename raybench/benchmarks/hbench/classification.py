@@ -222,11 +222,13 @@ def given_distances(given: GivenDistances) -> Arrays:
 def rank_pairs(ranking: TaskRanking, distances: Mapped) -> Arrays:
     """The pairs of a ranking by distance. One that was skipped has no distance, and does not count."""
     values, positive = ranking.task.of(distances.read(0)["values"]), ranking.task.positive
-    counted = np.flatnonzero(~np.isnan(values))
-    if ranking.balanced:
-        counted = counted[metrics.balanced(positive[counted])]
     sequences = ranking.sequences or PairSequences.unknown(len(positive))
-    return rank_sequence_pairs(ranking.figures, values[counted], positive[counted], sequences.kept(counted))
+    skipped = np.isnan(values)
+    if ranking.balanced or skipped.any():
+        counted = np.flatnonzero(~skipped)
+        chosen = counted[metrics.balanced(positive[counted])] if ranking.balanced else counted
+        values, positive, sequences = values[chosen], positive[chosen], sequences.kept(chosen)
+    return rank_sequence_pairs(ranking.figures, values, positive, sequences)
 
 
 def score_task(_: PairTask, every: Arrays, even: Arrays) -> Arrays:
