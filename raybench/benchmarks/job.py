@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from raybench import storage
 from raybench.benchmarks.options import option
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec
@@ -38,6 +39,7 @@ class Job(Generic[BenchmarkOptions]):
         "kind of GPU by Ray's name, such as A10G; several with commas: any of them",
         EXECUTION,
         default_words="any",
+        separator=",",
     )
     shard_size: int | None = option(
         None, "items per shard; never changes a figure", EXECUTION, default_words="by stage", least=1
@@ -69,6 +71,15 @@ class Job(Generic[BenchmarkOptions]):
         EXECUTION,
         least=1,
     )
+
+    def __post_init__(self) -> None:
+        if self.out and not self.store:
+            object.__setattr__(self, "store", self.own_store)
+
+    @property
+    def own_store(self) -> str:
+        """Where stages are kept unless the user names another place; nowhere without an output folder."""
+        return storage.join(self.out, "stages") if self.out else ""
 
     @property
     def limits(self) -> Limits:
