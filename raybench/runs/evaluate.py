@@ -45,7 +45,6 @@ TIME_AND_PLACE = (
 class Evaluation:
     """What is in the output folder now: tables, main table first; its figures; the page."""
 
-    benchmark: str
     out: str
     tables: tuple[Table, ...]
     figures: list[MeasuredFigure]
@@ -175,7 +174,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
         _remove_stages(job, settings, done)
 
     run.patiently("the tables", finish)
-    return Evaluation(job.benchmark, job.out, tables, figures, report)
+    return Evaluation(job.out, tables, figures, report)
 
 
 def _begin(asked: Manifest, job: Job[Any]) -> None:
@@ -204,14 +203,9 @@ def _remove_stages(job: Job[Any], settings: Settings, done: Manifest) -> None:
 
 def _found(job: Job[Any], settings: Settings, there: Manifest) -> Evaluation:
     _remove_stages(job, settings, there)
-    return finished_evaluation(job.out, there)
-
-
-def finished_evaluation(out: str, there: Manifest) -> Evaluation:
-    """A finished run, as its folder has it."""
-    tables = read_tables(out, there)
-    figures = read_figures(out, BENCHMARKS[there.benchmark].open(), tables[0])
-    return Evaluation(there.benchmark, out, tables, figures, storage.join(out, "report.html"), already_done=True)
+    tables = read_tables(job.out, there)
+    figures = read_figures(job.out, BENCHMARKS[there.benchmark].open(), tables[0])
+    return Evaluation(job.out, tables, figures, storage.join(job.out, "report.html"), already_done=True)
 
 
 def _with_precision(job: Job[Any], outcome: Outcome) -> Outcome:
