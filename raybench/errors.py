@@ -9,6 +9,7 @@
         ManifestMismatch    the output folder belongs to another run
         FolderInUse         the output folder has a driver that is at work
         Problems            several of the above, found together
+      FigureBelow           a figure is below what --fail-below asks for: exit code 4
       ShardFailed           a shard failed for good: exit code 3
         Stalled             nothing was published for as long as --patience allows
         ClusterLost         the head of the Ray cluster does not answer any more
@@ -72,6 +73,21 @@ class Problems(InputError):
         super().__init__(self._lines)
 
     def lines(self) -> list[str]:
+        return self._lines
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
+
+
+class FigureBelow(RaybenchError):
+    """The run is done, and figures are below what --fail-below asks for."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = list(lines)
+        super().__init__(self._lines)
+
+    def lines(self) -> list[str]:
+        """Each figure as one line."""
         return self._lines
 
     def __str__(self) -> str:

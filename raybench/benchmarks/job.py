@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from raybench import storage
 from raybench.benchmarks.options import option
 from raybench.benchmarks.samples import RunSamples
 from raybench.descriptors.precision import EXACT, Precision
@@ -13,6 +14,7 @@ from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError
 from raybench.formats.limits import MOST_PIXELS, MOST_UNPACKED_BYTES, Limits
+from raybench.metrics.bootstrap import Interval
 from raybench.table import Table
 
 BenchmarkOptions = TypeVar("BenchmarkOptions", covariant=True)
@@ -38,6 +40,7 @@ class Job(Generic[BenchmarkOptions]):
         "kind of GPU by Ray's name, such as A10G; several with commas: any of them",
         EXECUTION,
         default_words="any",
+        separator=",",
     )
     shard_size: int | None = option(
         None, "items per shard; never changes a figure", EXECUTION, default_words="by stage", least=1
@@ -69,6 +72,15 @@ class Job(Generic[BenchmarkOptions]):
         EXECUTION,
         least=1,
     )
+
+    def __post_init__(self) -> None:
+        if self.out and not self.store:
+            object.__setattr__(self, "store", self.own_store)
+
+    @property
+    def own_store(self) -> str:
+        """Where stages are kept unless the user names another place; nowhere without an output folder."""
+        return storage.join(self.out, "stages") if self.out else ""
 
     @property
     def limits(self) -> Limits:
@@ -145,7 +157,8 @@ class ReportPicture:
 class Outcome:
     """What a benchmark leaves: its main table, further ones, and what was skipped.
 
-    `facts` are what a published figure must share to be comparable (see `report.comparable`).
+    `facts` are what a published figure must share to be comparable (see `report.comparable`). `intervals` are those of
+    figures of the main table, by row and figure as `table.figure_cells` names them; empty if none were asked for.
     """
 
     main: Table
@@ -154,6 +167,7 @@ class Outcome:
     facts: dict[str, Any] = field(default_factory=dict)
     pictures: tuple[ReportPicture, ...] = ()  # for the report
     samples: RunSamples | None = None  # what intervals and comparisons are drawn from
+    intervals: Mapping[tuple[str, str], Interval] = field(default_factory=dict)
 
 
 class Plan(Protocol):
@@ -177,6 +191,8 @@ class Benchmark:
     name: str
     options: type[Any]  # a frozen dataclass of `option` fields
     prepare: Callable[[Job[Any]], Plan]
+    keys: tuple[str, ...]  # columns of the main table whose cells name a row
+    figures: tuple[str, ...]  # columns of the main table that are measured, as fractions; the others are counts
     fractions: frozenset[str]
     can_skip: bool = False  # whether a figure has a meaning without what can't be read
     main_table: str | None = None  # its name, where it is not the benchmark's

@@ -48,6 +48,7 @@ class PatchOptions(DescribedOptions):
         "input of a model file: none (0..255), unit (0..1), patch (per patch), or MEAN,STD",
         "method",
         default_words="none",
+        separator=",",
     )
     dtype: str = option("float32", "precision of a model file on a GPU", "method", choices=DTYPES)
     tf32: bool = option(False, "multiply a model's float32 as TF32 on a GPU: faster, to ten bits", "method")

@@ -53,15 +53,17 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         from raybench import storage
         from raybench.cli.options import jobs_of
-        from raybench.runs.evaluate import evaluate_all
+        from raybench.runs.evaluate import evaluate_all, refuse_figures_below
 
         jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
-        for found in evaluate_all(jobs, settings):
+        evaluations = evaluate_all(jobs, settings)
+        for found in evaluations:
             if found.already_done:
                 say(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
             click.echo(found.tables[0].to_text())
             say(f"table {storage.join(found.out, found.tables[0].file_name)}")
             say(f"report {found.report}")
+        refuse_figures_below(evaluations, settings)
 
     return command
 

@@ -1,8 +1,8 @@
 """The command line: parse, call the library, print. Options, outputs and exit codes are a contract (see the README).
 
 Every option is accepted with `-` or `_`. A problem of the user's is one line on standard error and exit code 2; a shard
-that failed for good is 3; an interrupt is 130 and says how to go on. Each command imports what it needs when it runs,
-so that help and lists are there at once.
+that failed for good is 3; a figure below `--fail-below` is 4; an interrupt is 130 and says how to go on. Each command
+imports what it needs when it runs, so that help and lists are there at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import click
 from raybench import __version__
 from raybench.cli.interrupts import end_in_order_on_signals, say_interrupted
 from raybench.cli.lines import say
-from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
+from raybench.errors import ConfigError, FigureBelow, InputError, ShardFailed, suggestion
 from raybench.masking import masked
 from raybench.visible import visible_lines
 
@@ -62,6 +62,10 @@ def _say_error(error: Exception) -> int:
     if isinstance(error, InputError | click.ClickException):
         _say_problems(error)
         return 2
+    if isinstance(error, FigureBelow):
+        for line in error.lines():
+            say(f"below: {line}", err=True)
+        return 4
     if isinstance(error, ShardFailed):
         say(f"error: {error}", err=True)
         say("what is published stays; the same command goes on from there", err=True)

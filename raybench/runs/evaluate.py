@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +17,14 @@ from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.parallel import in_parallel
 from raybench.runs.driving import driving
 from raybench.runs.finished import read_tables
+from raybench.runs.floors import floors_of, refuse_below
 from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.runs.report.curves import curves_of
 from raybench.runs.report.page import Shown, write_report
 from raybench.runs.report.references import published
+from raybench.runs.result_file import FILE_NAME as RESULT_FILE
+from raybench.runs.result_file import MeasuredFigure, measured, publish_result, read_figures
 from raybench.runs.sessions import ComingSession, Session, coming_session
 from raybench.table import Table
 from raybench.visible import AS_ESCAPES
@@ -39,16 +43,18 @@ TIME_AND_PLACE = (
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is in the output folder now."""
+    """What is in the output folder now: tables, main table first; its figures; the page."""
 
     out: str
     tables: tuple[Table, ...]
+    figures: list[MeasuredFigure]
     report: str
     already_done: bool = False
 
 
 def evaluate(job: Job[Any], settings: Settings, session: ComingSession) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
+    _check_out(job)
     return _evaluate(_ready(job, settings), settings, session)
 
 
@@ -57,6 +63,8 @@ def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluatio
 
     Ray comes up while inputs are checked; where every job may be done already, only once one is found not to be.
     """
+    for job in jobs:
+        _check_out(job)
     with coming_session(jobs[0], settings) as session:
         if not all(_may_be_done(job, settings) for job in jobs):
             session.begin()
@@ -66,6 +74,16 @@ def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluatio
 def preflight(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
     """What was found for each job; everything that running them would trip over is raised together."""
     return [one.plan.summary for one in _all_ready(jobs, settings)]
+
+
+def refuse_figures_below(found: Sequence[Evaluation], settings: Settings) -> None:
+    """Raise FigureBelow if figures do not reach what `--fail-below` asks for."""
+    refuse_below(floors_of(settings.fail_below), [cell for one in found for cell in one.figures])
+
+
+def _check_out(job: Job[Any]) -> None:
+    if not job.out:
+        raise ConfigError(f"{job.benchmark}: --out is missing, the folder for tables and stages")
 
 
 @dataclass(frozen=True)
@@ -125,6 +143,7 @@ def _answers(there: Manifest, asked: Manifest, settings: Settings) -> bool:
 
 
 def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
+    began = time.monotonic()
     run = Run(job.out, job.store, session.executor, session.observer, settings.patience_seconds)
     run.say(f"{job.benchmark}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
@@ -132,7 +151,8 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
     outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)
-    files = [*_file_names(outcome), *run.files, "report.html"]
+    figures = measured(BENCHMARKS[job.benchmark].open(), outcome.main, outcome.intervals)
+    files = [*_file_names(outcome), *run.files, RESULT_FILE, "report.html"]
     done = dataclasses.replace(
         asked,
         status="done",
@@ -149,11 +169,12 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
             storage.publish(storage.join(job.out, name), table.to_csv().encode(errors=AS_ESCAPES))
         page = write_report([Shown(done, tables, outcome.pictures, curves_of(job.out, files))])
         storage.publish(report, page.encode(errors=AS_ESCAPES))
+        publish_result(job.out, done, figures, time.monotonic() - began)
         done.publish(job.out)
         _remove_stages(job, settings, done)
 
     run.patiently("the tables", finish)
-    return Evaluation(job.out, tables, report)
+    return Evaluation(job.out, tables, figures, report)
 
 
 def _begin(asked: Manifest, job: Job[Any]) -> None:
@@ -182,7 +203,9 @@ def _remove_stages(job: Job[Any], settings: Settings, done: Manifest) -> None:
 
 def _found(job: Job[Any], settings: Settings, there: Manifest) -> Evaluation:
     _remove_stages(job, settings, there)
-    return Evaluation(job.out, read_tables(job.out, there), storage.join(job.out, "report.html"), already_done=True)
+    tables = read_tables(job.out, there)
+    figures = read_figures(job.out, BENCHMARKS[there.benchmark].open(), tables[0])
+    return Evaluation(job.out, tables, figures, storage.join(job.out, "report.html"), already_done=True)
 
 
 def _with_precision(job: Job[Any], outcome: Outcome) -> Outcome:

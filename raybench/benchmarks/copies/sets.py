@@ -57,6 +57,7 @@ class CopyOptions(DescribedOptions):
         "FAISS index_factory strings ending in Flat, separated by ;",
         "protocol",
         default_words="the published list",
+        separator=";",
     )
     metadata: str | None = option(None, "text for a last column `metadata` of the main table", "protocol")
     export_descriptors: bool = option(
