@@ -26,6 +26,7 @@ ORDER = [
     {"runs"},
     {"demo"},
     {"cli"},
+    {"jobs"},
     {"__main__"},
 ]
 LAYERS = {name: number for number, names in enumerate(ORDER) for name in names}
