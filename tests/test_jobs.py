@@ -88,7 +88,7 @@ def test_ray_job_submit_runs_the_job_on_a_head(golden, tmp_path):
         assert said.returncode == 0, said.stdout + said.stderr
         assert (out / "hbench_classification.csv").exists()
         assert '"executor": "ray"' in (out / "manifest.json").read_text()
-        assert '"event": "stage_ended"' in said.stdout
+        assert '"event": "stages_ended"' in said.stdout
     finally:
         head.terminate()
         head.wait(30)
