@@ -19,11 +19,12 @@ from raybench.cli.lines import say
 @click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
 def demo(out: str, ray: str, progress: str) -> None:
     """Make small data sets from real photos, run every benchmark, write one report."""
+    from raybench.cli.tables import show_table
     from raybench.demo.tour import run_demo
     from raybench.runs.jobs import Settings
 
     with not_for_everybody():
         tables, page = run_demo(Path(out).absolute(), Settings(ray=ray, progress=progress))
     for table in tables:
-        click.echo(table.to_text())
+        show_table(table, "the page")
     say(f"report {page}")

@@ -100,7 +100,7 @@ class Bar(Observer):
 
     def said(self, message: str) -> None:
         self._leave_short()
-        self._console.print(visible(masked(message)), markup=False, soft_wrap=True)
+        self._console.print(visible(masked(message)), markup=False)
 
     def closed(self) -> None:
         self._end_wait()
