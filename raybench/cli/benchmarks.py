@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,19 +54,42 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         from raybench import storage
         from raybench.cli.options import jobs_of
+        from raybench.cli.tables import show_table
+        from raybench.engine.progress import kind_shown
         from raybench.runs.evaluate import evaluate_all, refuse_figures_below
 
+        started = time.monotonic()
         jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
         evaluations = evaluate_all(jobs, settings)
-        for found in evaluations:
+        seconds = time.monotonic() - started
+        for number, found in enumerate(evaluations):
+            if number:
+                click.echo()
             if found.already_done:
                 say(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
-            click.echo(found.tables[0].to_text())
-            say(f"table {storage.join(found.out, found.tables[0].file_name)}")
+            place = storage.join(found.out, found.tables[0].file_name)
+            show_table(found.tables[0], f"{place} and on the page")
+            say(f"table {place}")
             say(f"report {found.report}")
+        if kind_shown(settings.progress) in ("bar", "lines"):
+            _end(names, given, [found.out for found in evaluations if not found.already_done], seconds)
         refuse_figures_below(evaluations, settings)
 
     return command
+
+
+def _end(names: Sequence[str], given: dict[str, Any], outs: Sequence[str], seconds: float) -> None:
+    """Say where the time of the runs into these folders went, if there are any, and how to repeat them on a cluster."""
+    from raybench.cli.ending import cluster_words, show_ending
+    from raybench.runs.jobs import options_for
+    from raybench.runs.manifest import read_manifest
+
+    if outs:
+        manifests = [manifest for out in outs if (manifest := read_manifest(out)) is not None]
+        records = [record for manifest in manifests for record in manifest.stages]
+        known = [one for name in names for one in options_for(BENCHMARKS[name].open())]
+        called = str(click.get_current_context().info_name)
+        show_ending(records, seconds, cluster_words(called, known, given))
 
 
 def _check(names: Sequence[str]) -> Callable[..., None]:

@@ -12,12 +12,14 @@ from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job, Outcome, Plan
 from raybench.descriptors.precision import EXACT
+from raybench.engine.progress import progress
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.parallel import in_parallel
 from raybench.runs.driving import driving
 from raybench.runs.finished import read_tables
 from raybench.runs.floors import floors_of, refuse_below
+from raybench.runs.former import former_run
 from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.runs.report.curves import curves_of
@@ -68,12 +70,18 @@ def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluatio
     with coming_session(jobs[0], settings) as session:
         if not all(_may_be_done(job, settings) for job in jobs):
             session.begin()
+        session.checks_inputs()
         return [_evaluate(one, settings, session) for one in _all_ready(jobs, settings)]
 
 
 def preflight(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
     """What was found for each job; everything that running them would trip over is raised together."""
-    return [one.plan.summary for one in _all_ready(jobs, settings)]
+    shown = progress(settings.progress)
+    shown.waiting("checking inputs")
+    try:
+        return [one.plan.summary for one in _all_ready(jobs, settings)]
+    finally:
+        shown.closed()
 
 
 def refuse_figures_below(found: Sequence[Evaluation], settings: Settings) -> None:
@@ -145,7 +153,8 @@ def _answers(there: Manifest, asked: Manifest, settings: Settings) -> bool:
 def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
     began = time.monotonic()
     run = Run(job.out, job.store, session.executor, session.observer, settings.patience_seconds)
-    run.say(f"{job.benchmark}: {plan.summary}")
+    session.observer.run_started(former_run(job.benchmark, job.out))
+    run.say(f"{_title(job)}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     run.patiently("the manifest", lambda: _begin(asked, job))
     outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
@@ -174,7 +183,14 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
         _remove_stages(job, settings, done)
 
     run.patiently("the tables", finish)
+    session.observer.run_ended()
     return Evaluation(job.out, tables, figures, report)
+
+
+def _title(job: Job[Any]) -> str:
+    """The benchmark, and what is evaluated by it."""
+    descriptor = getattr(job.options, "descriptor", None)
+    return f"{job.benchmark} {descriptor}" if descriptor else job.benchmark
 
 
 def _begin(asked: Manifest, job: Job[Any]) -> None:

@@ -19,6 +19,8 @@ from raybench.masking import credential_in
 from raybench.runs.floors import check_floors, floors_of
 
 ACCELERATOR = re.compile(r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII)  # what may be the value of a label
+PROGRESS_KINDS = ("auto", "bar", "lines", "json", "none")
+PROGRESS = "how progress is shown; auto: a bar on a terminal, JSON lines in a Ray job, else lines for people"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Settings:
         "exit code 3, to be resumed: 90s, 15m, 1h, or seconds",
         EXECUTION,
     )
-    progress: str = option("auto", "how progress is shown", EXECUTION, choices=("auto", "bar", "json", "none"))
+    progress: str = option("auto", PROGRESS, EXECUTION, choices=PROGRESS_KINDS)
     overwrite: bool = option(False, "replace another run's results in --out; the store stays", EXECUTION)
     keep_stages: bool = option(True, "no: remove this run's stages at its end", EXECUTION)
     fail_below: str = option(
