@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from raybench.visible import in_html, visible
@@ -125,6 +125,33 @@ class Table:
         return all(isinstance(row[column], int | float | None) for row in self.rows)
 
 
+@dataclass(frozen=True)
+class FigureCell:
+    """One figure of one row; `value` is None where it is undefined."""
+
+    row: str
+    figure: str
+    value: float | None
+
+
+def figure_cells(table: Table, keys: Sequence[str], fractions: Collection[str]) -> list[FigureCell]:
+    """Every figure of a table, row by row. The cells under `keys` name a row; what is no fraction is a count.
+
+    >>> table = Table("t", ("split", "pool", "queries", "map"), (("a", 100, 7, 0.25), ("b", 100, 0, None)))
+    >>> [(cell.row, cell.figure, cell.value) for cell in figure_cells(table, ("split", "pool"), {"map"})]
+    [('a | 100', 'map', 0.25), ('b | 100', 'map', None)]
+    """
+    named = [table.columns.index(key) for key in keys]
+    measured = [
+        (place, column) for place, column in enumerate(table.columns) if column in fractions and column not in keys
+    ]
+    return [
+        FigureCell(" | ".join(_exact(row[place]) for place in named), column, _number(row[place]))
+        for row in table.rows
+        for place, column in measured
+    ]
+
+
 def csv_text(rows: Iterable[Sequence[str]]) -> str:
     r"""Lines of comma-separated cells; in quotes where a cell has a comma, a quote or a line end of any system.
 
@@ -165,6 +192,10 @@ def _exact(cell: Cell) -> str:
     if _is_undefined(cell):
         return ""
     return repr(float(cell)) if isinstance(cell, float) else str(cell)
+
+
+def _number(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, int | float) and not _is_undefined(cell) else None
 
 
 def _is_undefined(cell: Cell) -> bool:

@@ -82,5 +82,7 @@ BENCHMARK = Benchmark(
     name="toy",
     options=ToyOptions,
     prepare=prepare,
+    keys=("list",),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
 )

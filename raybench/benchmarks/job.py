@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError
 from raybench.formats.limits import MOST_PIXELS, MOST_UNPACKED_BYTES, Limits
+from raybench.metrics.bootstrap import Interval
 from raybench.table import Table
 
 BenchmarkOptions = TypeVar("BenchmarkOptions", covariant=True)
@@ -145,7 +146,8 @@ class ReportPicture:
 class Outcome:
     """What a benchmark leaves: its main table, further ones, and what was skipped.
 
-    `facts` are what a published figure must share to be comparable (see `report.comparable`).
+    `facts` are what a published figure must share to be comparable (see `report.comparable`). `intervals` are those of
+    figures of the main table, by row and figure as `table.figure_cells` names them; empty if none were asked for.
     """
 
     main: Table
@@ -154,6 +156,7 @@ class Outcome:
     facts: dict[str, Any] = field(default_factory=dict)
     pictures: tuple[ReportPicture, ...] = ()  # for the report
     samples: RunSamples | None = None  # what intervals and comparisons are drawn from
+    intervals: Mapping[tuple[str, str], Interval] = field(default_factory=dict)
 
 
 class Plan(Protocol):
@@ -177,6 +180,8 @@ class Benchmark:
     name: str
     options: type[Any]  # a frozen dataclass of `option` fields
     prepare: Callable[[Job[Any]], Plan]
+    keys: tuple[str, ...]  # columns of the main table whose cells name a row
+    figures: tuple[str, ...]  # columns of the main table that are measured, as fractions; the others are counts
     fractions: frozenset[str]
     can_skip: bool = False  # whether a figure has a meaning without what can't be read
     main_table: str | None = None  # its name, where it is not the benchmark's

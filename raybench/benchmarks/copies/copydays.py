@@ -39,7 +39,7 @@ from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.sources.image_folders import list_images
 from raybench.sources.named_vectors import find_vectors
 from raybench.sources.vector_files import SSCD_SUFFIX
-from raybench.table import note_of
+from raybench.table import columns_of, note_of
 
 BLOCKS_ROLE = "copydays"
 COPYDAYS_STEMS = {
@@ -238,6 +238,8 @@ BENCHMARK = Benchmark(
     name="copydays",
     options=CopydaysOptions,
     prepare=prepare,
+    keys=("codec",),
+    figures=columns_of(COPYDAYS_FIGURES),
     fractions=COPYDAYS_FRACTIONS,
     can_skip=True,
     main_table="copydays_metrics",

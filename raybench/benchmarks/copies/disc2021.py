@@ -20,6 +20,7 @@ from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, find_truth
 from raybench.benchmarks.copies.figures import (
     DISC_FRACTIONS,
     HEADLINE,
+    VARIANT_COLUMNS,
     Candidates,
     Variant,
     disc_table,
@@ -43,7 +44,7 @@ from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
 from raybench.search.set_search import FoundNeighbours, search_sets_by
 from raybench.search.vector_facts import leakage_notes, vector_facts
-from raybench.table import note_of
+from raybench.table import columns_of, note_of
 
 CANDIDATE_KINDS = ("knn", "global")  # of candidates
 
@@ -218,6 +219,8 @@ BENCHMARK = Benchmark(
     name="disc2021",
     options=DiscOptions,
     prepare=prepare,
+    keys=VARIANT_COLUMNS[:2],
+    figures=columns_of(HEADLINE),
     fractions=DISC_FRACTIONS,
     can_skip=True,
     main_table="disc_metrics",

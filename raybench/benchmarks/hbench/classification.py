@@ -257,6 +257,8 @@ BENCHMARK = Benchmark(
     name="hbench-classification",
     options=HBenchOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
     can_skip=True,
 )

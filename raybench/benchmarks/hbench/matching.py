@@ -228,5 +228,7 @@ BENCHMARK = Benchmark(
     name="hbench-matching",
     options=MatchingOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
 )

@@ -328,5 +328,7 @@ BENCHMARK = Benchmark(
     name="hbench-retrieval",
     options=RetrievalOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
 )

@@ -192,5 +192,7 @@ BENCHMARK = Benchmark(
     name="hpatches-matching",
     options=HPatchesOptions,
     prepare=prepare,
+    keys=("split", "noise"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of((*FIGURES, *PAIR_FIGURES)),
 )

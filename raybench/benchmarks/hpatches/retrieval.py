@@ -239,5 +239,7 @@ BENCHMARK = Benchmark(
     name="hpatches-retrieval",
     options=HPatchesOptions,
     prepare=prepare,
+    keys=("split", "noise", "pool"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
 )

@@ -294,5 +294,7 @@ BENCHMARK = Benchmark(
     name="hpatches-verification",
     options=VerificationOptions,
     prepare=prepare,
+    keys=("split", "noise", "negatives"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
 )
