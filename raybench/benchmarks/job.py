@@ -49,6 +49,12 @@ class Job(Generic[BenchmarkOptions]):
         None, "patches or images that a descriptor sees at once", EXECUTION, default_words="by descriptor", least=1
     )
     seed: int = option(0, "of everything that is drawn at random", EXECUTION, least=0)
+    bootstrap: int | None = option(
+        None,
+        "draw what is independent (queries, sequences, pairs) N times, for intervals in tables/intervals.csv",
+        EXECUTION,
+        least=1,
+    )
     limit: int | None = option(
         None, "a quick try on the first N items; the table says so", EXECUTION, default_words="all", least=1
     )

@@ -20,6 +20,7 @@ from raybench.runs.driving import driving
 from raybench.runs.finished import read_tables
 from raybench.runs.floors import floors_of, refuse_below
 from raybench.runs.former import former_run
+from raybench.runs.intervals import with_samples
 from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
 from raybench.runs.report.curves import curves_of
@@ -157,7 +158,8 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     run.say(f"{_title(job)}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     run.patiently("the manifest", lambda: _begin(asked, job))
-    outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
+    outcome = with_samples(run, job, _with_precision(job, plan.execute(run)))
+    outcome = _with_notes(run, outcome)
     outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)
     figures = measured(BENCHMARKS[job.benchmark].open(), outcome.main, outcome.intervals)

@@ -34,7 +34,7 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
     for name in [benchmark.main_file, *further]:
         try:
             text = storage.read(storage.join(out, name)).decode()
-            table = read_csv(Path(name).stem, text, benchmark.fractions | {"value"})
+            table = read_csv(Path(name).stem, text, benchmark.fractions | {"value", "low", "high"})
         except FileNotFoundError:
             raise DataError(f"{out}: {name} is missing; run again with --overwrite") from None
         except ValueError as error:

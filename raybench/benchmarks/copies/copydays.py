@@ -23,6 +23,7 @@ from raybench.benchmarks.copies.figures import (
     score_blocks,
 )
 from raybench.benchmarks.copies.mistakes import Database, draw_missed, mistake_gallery
+from raybench.benchmarks.copies.samples import copydays_samples
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
 from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
 from raybench.benchmarks.options import option
@@ -199,7 +200,11 @@ class CopydaysPlan:
             image_sets.export_descriptors(run, sets.all, vectors)
         pictures = self._draw(run, found, truth, queries)
         comparable = {"queries": len(sets.images), "distractors": len(sets.distractors or ()), "codecs": set(codecs)}
-        return Outcome(main, (blocks_table(codecs, scored, list(queries)),), skipped, comparable, tuple(pictures))
+        strong = queries.get(STRONG, np.zeros(0, np.int64))
+        distractors = None if sets.distractors is None else sets.distractors.names
+        samples = copydays_samples(run, found, truth, strong, sets.images.names, distractors)
+        further = (blocks_table(codecs, scored, list(queries)),)
+        return Outcome(main, further, skipped, comparable, tuple(pictures), samples)
 
     def _readable_truth(self, skipped: NDArray[np.int64]) -> TruePairs:
         """The true pairs of which both images could be read."""

@@ -30,6 +30,7 @@ from raybench.benchmarks.copies.figures import (
 )
 from raybench.benchmarks.copies.finished_predictions import PredictionsPlan, prepare_predictions
 from raybench.benchmarks.copies.mistakes import draw_mistakes, mistake_gallery
+from raybench.benchmarks.copies.samples import disc_samples
 from raybench.benchmarks.copies.sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
@@ -148,6 +149,7 @@ class DiscPlan:
         self._write_predictions(run, shown)
         if options.export_descriptors:
             self._write_descriptors(run, vectors)
+        samples = disc_samples(run, shown, truth, sets.queries.names, sets.references.names)
         pictures = draw_mistakes(run, shown[:1], truth, sets.queries, sets.references)
         return Outcome(
             main,
@@ -161,6 +163,7 @@ class DiscPlan:
                 "variants": {(one.codec, one.score_norm) for one in chosen},
             },
             tuple(pictures),
+            samples,
         )
 
     def _write_predictions(self, run: Run, shown: list[Candidates]) -> None:

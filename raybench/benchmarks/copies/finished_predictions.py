@@ -21,6 +21,7 @@ from raybench.benchmarks.copies.figures import (
     pooled_curve_file,
     score_candidates,
 )
+from raybench.benchmarks.copies.samples import disc_samples
 from raybench.benchmarks.job import Job, Outcome
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList, Problems
@@ -101,6 +102,7 @@ class PredictionsPlan:
         scores = run.each(score_candidates, candidates, self.truth, len(self.queries), self.job.seed, version=1)
         scored = {FROM_FILE: run.read(scores, 0)}
         run.write("curves/{name}.parquet", pooled_curve_file, candidates, scores)
+        samples = disc_samples(run, candidates, self.truth, self.queries, None)
         return Outcome(
             disc_table(scored, [FROM_FILE], self.job.options.metadata, [note_of(HEADLINE)]),
             further_disc_tables(scored, [FROM_FILE]),
@@ -111,6 +113,7 @@ class PredictionsPlan:
                 "candidates": FROM_FILE.candidates,
                 "variants": set(),
             },
+            samples=samples,
         )
 
 
