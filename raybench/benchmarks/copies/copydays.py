@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.copies import sets as image_sets
 from raybench.benchmarks.copies.figures import (
     COPYDAYS_FIGURES,
@@ -22,7 +23,7 @@ from raybench.benchmarks.copies.figures import (
     copydays_table,
     score_blocks,
 )
-from raybench.benchmarks.copies.mistakes import Database, draw_missed, mistake_gallery
+from raybench.benchmarks.copies.mistakes import Database, draw_missed
 from raybench.benchmarks.copies.samples import copydays_samples
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
 from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
@@ -248,5 +249,5 @@ BENCHMARK = Benchmark(
     fractions=COPYDAYS_FRACTIONS,
     can_skip=True,
     main_table="copydays_metrics",
-    gallery=mistake_gallery,
+    gallery=stored_cases,
 )

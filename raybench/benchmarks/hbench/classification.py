@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.curves import curve_arrays, curve_file
 from raybench.benchmarks.hbench import inputs as hbench
+from raybench.benchmarks.hbench.cases import classification_cases
 from raybench.benchmarks.hbench.inputs import HBenchOptions
 from raybench.benchmarks.hbench.pairs import (
     PairLists,
@@ -144,7 +146,9 @@ class HBenchClassification:
         rows = _task_rows(self.tasks, run.read_each(scores))
         notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
         table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)
-        return Outcome(table, self._views(run, distances), (*self.left_out, *unreadable))
+        drawn = self.origin if isinstance(self.origin, MeasuredPairs) else None
+        pictures = classification_cases(run, drawn, self.tasks, rows, distances)
+        return Outcome(table, self._views(run, distances), (*self.left_out, *unreadable), pictures=pictures)
 
     def _views(self, run: Run, distances: Mapped) -> tuple[Table, ...]:
         """The views of all tasks whose lists are there; no table if there are none."""
@@ -261,4 +265,5 @@ BENCHMARK = Benchmark(
     figures=columns_of(FIGURES),
     fractions=FRACTIONS,
     can_skip=True,
+    gallery=stored_cases,
 )

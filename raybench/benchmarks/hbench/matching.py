@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.hbench import inputs as hbench
+from raybench.benchmarks.hbench.cases import matching_cases
 from raybench.benchmarks.hbench.image_pairs import (
     GivenMatches,
     MatchingTask,
@@ -120,7 +122,9 @@ class HBenchMatching:
         notes = (*NOTES, *limit_notes(self.job, "pairs of each task"))
         table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, notes)
         per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
-        return Outcome(table, (per_pair, _view_table(self.tasks, figures)))
+        drawn = self.origin if isinstance(self.origin, MatchedImages) else None
+        pictures = matching_cases(run, drawn, self.tasks, figures, matches)
+        return Outcome(table, (per_pair, _view_table(self.tasks, figures)), pictures=pictures)
 
 
 def _result_file(task: MatchingTask, matches: Matches) -> bytes:
@@ -231,4 +235,5 @@ BENCHMARK = Benchmark(
     keys=("task",),
     figures=columns_of(FIGURES),
     fractions=FRACTIONS,
+    gallery=stored_cases,
 )

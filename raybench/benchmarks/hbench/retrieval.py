@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.hbench import inputs as hbench
+from raybench.benchmarks.hbench.cases import retrieval_cases
 from raybench.benchmarks.hbench.inputs import ResultFiles, TaskFiles
 from raybench.benchmarks.hbench.views import mean_view_table, query_labels
 from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
@@ -212,7 +214,9 @@ class HBenchRetrieval:
         table = Table("hbench_retrieval", COLUMNS, _task_rows(self.tasks, means), FRACTIONS, self._notes())
         seeds = _seed_rows(self.tasks, means)
         further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
-        return Outcome(table, (*further, _view_table(self.tasks, scored)))
+        drawn = self.origin if isinstance(self.origin, SearchedPools) else None
+        pictures = retrieval_cases(run, drawn, self.tasks, [patch for _, patch in means], lists, scores)
+        return Outcome(table, (*further, _view_table(self.tasks, scored)), pictures=pictures)
 
     def _notes(self) -> tuple[str, ...]:
         notes = [*NOTES]
@@ -331,4 +335,5 @@ BENCHMARK = Benchmark(
     keys=("task",),
     figures=columns_of(FIGURES),
     fractions=FRACTIONS,
+    gallery=stored_cases,
 )

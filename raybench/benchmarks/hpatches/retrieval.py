@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
+from raybench.benchmarks.hpatches.cases import FoundViews, retrieval_cases
 from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
     NOISE_LEVELS,
@@ -151,7 +153,9 @@ class HPatchesRetrieval:
         found = run.read_each(scores)
         main = retrieval_table(self.splits, found, self.notes)
         views = [retrieval_view(view, self.splits, found) for view in SEQUENCE_VIEWS]
-        return Outcome(main, tuple(views), facts=self.patches.facts)
+        seen = FoundViews(self.views, near, closer, scores.whole)
+        pictures = retrieval_cases(run, self.patches, self.splits[0], POOL_SIZES[-1], features, seen)
+        return Outcome(main, tuple(views), facts=self.patches.facts, pictures=pictures)
 
 
 FIGURES = (
@@ -242,4 +246,5 @@ BENCHMARK = Benchmark(
     keys=("split", "noise", "pool"),
     figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
+    gallery=stored_cases,
 )

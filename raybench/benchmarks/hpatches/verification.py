@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.curves import curve_arrays, curve_file
+from raybench.benchmarks.hpatches.cases import verification_cases
 from raybench.benchmarks.hpatches.inputs import (
     NOISE_LEVELS,
     HPatchesOptions,
@@ -198,7 +200,9 @@ class HPatchesVerification:
         whole = [ranking for ranking in self.rankings if ranking.balanced]
         groups = run.each(score_groups, whole, self.sequences, distances, version=1)
         views = group_tables(whole, self.sequences, run.read_each(groups))
-        return Outcome(main, views, facts=self.patches.facts)
+        pairs = _pairs(self.patches, self.lists)
+        pictures = verification_cases(run, self.patches, self.rankings, pairs, distances)
+        return Outcome(main, views, facts=self.patches.facts, pictures=pictures)
 
 
 FIGURES = (
@@ -297,4 +301,5 @@ BENCHMARK = Benchmark(
     keys=("split", "noise", "negatives"),
     figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
+    gallery=stored_cases,
 )

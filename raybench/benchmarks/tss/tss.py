@@ -15,21 +15,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.job import (
     Benchmark,
     DescribedOptions,
     Job,
     Outcome,
-    ReportPicture,
     check_one_given,
     device_for,
     limit_notes,
     note_digest,
 )
 from raybench.benchmarks.options import option
+from raybench.benchmarks.tss.cases import case_pictures, draw_cases
 from raybench.benchmarks.tss.inputs import ChosenPairs, choose_pairs, first_few
 from raybench.benchmarks.tss.methods import ComputedFlows, DenseFlow, compute_flows, resolve_flow, write_flows
-from raybench.benchmarks.tss.pictures import report_pictures, write_pictures
+from raybench.benchmarks.tss.pictures import write_pictures
 from raybench.benchmarks.tss.scoring import (
     ABSENT,
     ESTIMATED,
@@ -82,7 +83,7 @@ class TssOptions(DescribedOptions):
         choices=("zero", "skip"),
     )
     visualize: bool = option(
-        False, "draw every pair into pictures/, and the worst and best into the report", "protocol"
+        False, "draw every pair into pictures/ (the report shows the worst and best in any case)", "protocol"
     )
 
     @property
@@ -137,9 +138,9 @@ class TssPlan:
         run.write("{name}/scores.csv", scores_file, groups, options.compat == "vc")
         if flows is not None:
             write_flows(run, flows, [pair for group in groups for pair in group.pairs])
-        pictures: tuple[ReportPicture, ...] = ()
         if options.visualize and chosen.images:
-            pictures = write_pictures(run, chosen.truth, chosen.images, results, options.rules, groups)
+            write_pictures(run, chosen.truth, chosen.images, results, options.rules, groups)
+        pictures = draw_cases(run, chosen.truth, chosen.images, results, options.rules, groups)
         notes = (*_rule_notes(self.job), *chosen.notes, *_broken_notes(scores), *_state_notes(groups))
         counts = {group.name: len(group.pairs) for group in groups}
         left_out = (*chosen.left_out, *broken)
@@ -244,5 +245,6 @@ BENCHMARK = Benchmark(
     figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
     can_skip=True,
-    gallery=report_pictures,
+    gallery=stored_cases,
+    cases=case_pictures,
 )

@@ -6,7 +6,7 @@ import json
 import numpy as np
 from PIL import Image
 
-from raybench.benchmarks.copies.mistakes import PICTURE, Panel, match_sheet
+from raybench.benchmarks.copies.sheets import PICTURE, Panel, match_sheet
 
 INLINE = ("--ray", "off", "--progress", "none", "--codecs", "Flat", "--descriptor", "thumbnail")
 
