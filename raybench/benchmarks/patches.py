@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
+from raybench.benchmarks.constant_vectors import note_constant_vectors
 from raybench.benchmarks.job import DescribedOptions, Job, check_one_given, device_for, note_digest
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.patch_descriptors import resolve
@@ -144,8 +145,14 @@ class DescribedPatches:
         return self.origin.descriptor.name
 
     def features(self, run: Run, wanted: NDArray[np.int32]) -> Features:
-        """Descriptors of the wanted images, computed or read."""
-        job, images = self.job, np.unique(wanted).tolist()
+        """Descriptors of the wanted images, computed or read; a warning if they tell nothing apart."""
+        images = np.unique(wanted).tolist()
+        features = self._extracted(run, images)
+        note_constant_vectors(run, features, images)
+        return features
+
+    def _extracted(self, run: Run, images: list[int]) -> Features:
+        job = self.job
         if isinstance(self.origin, VectorFiles):
             read = ReadVectors(self.origin, self.distance, job.skip_bad_input)
             return extract_features(run, read, images, job.shard_size)
