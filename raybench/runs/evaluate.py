@@ -18,6 +18,7 @@ from raybench.runs.driving import driving
 from raybench.runs.finished import read_tables
 from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
+from raybench.runs.remembered import remember
 from raybench.runs.report.curves import curves_of
 from raybench.runs.report.page import Shown, write_report
 from raybench.runs.report.references import published
@@ -129,6 +130,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     run.say(f"{job.benchmark}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     run.patiently("the manifest", lambda: _begin(asked, job))
+    run.patiently("the listings", lambda: remember(job, plan))
     outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
     outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)

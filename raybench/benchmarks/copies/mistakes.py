@@ -68,6 +68,8 @@ def draw_mistakes(
     """The worst mistakes among candidates of one variant, as files and for the report; none of vectors on disk."""
     if not candidates or not isinstance(queries, PictureSet) or not isinstance(references, PictureSet):
         return []
+    if not queries.source.is_there:
+        return []
     run.write(FALSE_ALARMS, false_alarms, candidates, truth, queries, references)
     run.write(MISSED, missed_pairs, candidates, truth, queries, references)
     return _pictures_in(run.out, (FALSE_ALARMS, MISSED))
@@ -77,7 +79,7 @@ def draw_missed(
     run: Run, results: Sequence[CodecResults], truth: TruePairs, block: NDArray[np.int64], database: Database
 ) -> list[ReportPicture]:
     """The copies of one block whose originals stand furthest down by one codec, as a file and for the report."""
-    if not results:
+    if not results or not database.images.source.is_there:
         return []
     run.write(MISSED, missed_originals, results, truth, block, database)
     return _pictures_in(run.out, (MISSED,))
