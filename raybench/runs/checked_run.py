@@ -60,6 +60,7 @@ class CheckedRun(Run):
         for number in self._chosen(range(len(names))):
             with _noting(stage.name, self.not_verified):
                 found = computed_otherwise(stage, shards[number])[FILE_BYTES].tobytes()
+                self.looked_at += 1
                 if found != self.file(names[number]):
                     self.differences.append(f"{stage.name}: file {names[number]} differs from what the stages give")
 
@@ -75,9 +76,7 @@ class CheckedRun(Run):
         if not numbers:
             return []
         self.stages, self.stored = self.stages + 1, self.stored + len(numbers)
-        chosen = sorted(self._random.sample(numbers, min(max(round(self._share * len(numbers)), 1), len(numbers))))
-        self.looked_at += len(chosen)
-        return chosen
+        return sorted(self._random.sample(numbers, min(max(round(self._share * len(numbers)), 1), len(numbers))))
 
     def _compare(self, stage: Stage, mapped: Mapped, number: int) -> None:
         shard = mapped.shards[number]
@@ -88,6 +87,7 @@ class CheckedRun(Run):
             return
         with _noting(f"{stage.name}: shard {number}", self.not_verified):
             found = computed_otherwise(stage, shard)
+            self.looked_at += 1
             where = f"{stage.name}: shard {number} ({stage.keys(shard)})"
             self.differences += [f"{where}: {words}" for words in differing(stored, found)]
 
