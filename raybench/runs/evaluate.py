@@ -23,6 +23,7 @@ from raybench.runs.former import former_run
 from raybench.runs.intervals import with_samples
 from raybench.runs.jobs import Settings
 from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
+from raybench.runs.remembered import remember
 from raybench.runs.report.curves import curves_of
 from raybench.runs.report.page import Shown, write_report
 from raybench.runs.report.references import published
@@ -158,6 +159,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     run.say(f"{_title(job)}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     run.patiently("the manifest", lambda: _begin(asked, job))
+    run.patiently("the listings", lambda: remember(job, plan))
     outcome = with_samples(run, job, _with_precision(job, plan.execute(run)))
     outcome = _with_notes(run, outcome)
     outcome = _beside_published(job.benchmark, outcome)

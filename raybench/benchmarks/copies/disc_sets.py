@@ -93,9 +93,14 @@ class DiscSets:
 
 def find_truth(given: str | None, beside: Sequence[str | None]) -> TruthFile:
     """The ground truth in the file that is given, or in one of these folders."""
-    uri = given or _truth_in([folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)])
+    uri = truth_file(given, beside)
     data = read_text(uri, "ground truth: query,reference lines")
     return TruthFile(read_ground_truth(data, uri), digest_of_bytes(data))
+
+
+def truth_file(given: str | None, beside: Sequence[str | None]) -> str:
+    """Where the ground truth is: the file that is given, or in one of these folders."""
+    return given or _truth_in([folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)])
 
 
 def _truth_in(folders: Sequence[str]) -> str:
