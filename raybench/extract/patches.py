@@ -78,7 +78,10 @@ class Extract:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}
 
     def load(self, shard: Shard) -> list[MaybeItem]:
-        items = _readable(self.source, shard, self.skip, self.wanted)
+        return self.prepared(_readable(self.source, shard, self.skip, self.wanted))
+
+    def prepared(self, items: list[MaybeItem]) -> list[MaybeItem]:
+        """What `compute` takes, from names and patches."""
         return [(uri, None if patches is None else self._prepared(uri, patches)) for uri, patches in items]
 
     def compute(self, payload: list[MaybeItem]) -> Arrays:

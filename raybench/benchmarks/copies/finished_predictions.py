@@ -24,6 +24,7 @@ from raybench.benchmarks.copies.figures import (
 from raybench.benchmarks.job import Job, Outcome
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats.disc_predictions import (
     LineBlock,
     check_predictions,
@@ -94,6 +95,10 @@ class PredictionsPlan:
     @property
     def summary(self) -> str:
         return f"{self.count:,} predictions, {len(self.truth):,} true pairs"
+
+    @property
+    def trial(self) -> Trial:
+        return NoTrial()
 
     def execute(self, run: Run) -> Outcome:
         read = run.each(load_predictions, self.blocks, self.queries, self.references, version=1)
