@@ -11,6 +11,7 @@
         Problems            several of the above, found together
       FigureBelow           a figure is below what --fail-below asks for: exit code 4
       ShardFailed           a shard failed for good: exit code 3
+        OwnCodeFailed       the user's own class raised an exception, and would do so again
         Stalled             nothing was published for as long as --patience allows
         ClusterLost         the head of the Ray cluster does not answer any more
       CorruptShard          a broken stage file; Run maps it again, nobody else handles it
@@ -96,6 +97,17 @@ class FigureBelow(RaybenchError):
 
 class ShardFailed(RaybenchError):
     """A shard failed three times; names stage, shard, keys and the last cause."""
+
+
+class OwnCodeFailed(ShardFailed):
+    """The user's own class raised: one line in words, its file and line, and its whole traceback."""
+
+    def __init__(self, line: str, where: str, trace: str) -> None:
+        self.line, self.where, self.trace = line, where, trace
+        super().__init__(line, where, trace)
+
+    def __str__(self) -> str:
+        return self.line
 
 
 class Stalled(ShardFailed):

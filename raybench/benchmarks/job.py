@@ -13,6 +13,7 @@ from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError
+from raybench.extract.trials import Trial
 from raybench.formats.limits import MOST_PIXELS, MOST_UNPACKED_BYTES, Limits
 from raybench.metrics.bootstrap import Interval
 from raybench.table import Table
@@ -144,6 +145,11 @@ def note_digest(run: Run, descriptor: DescriptorSpec) -> None:
         run.note(note)
 
 
+def trial_device(job: Job[Any], uses_gpu: bool) -> str:
+    """Where a descriptor is tried: on a GPU if a run might compute there and this process has one."""
+    return "gpu" if job.device != "cpu" and uses_gpu else "cpu"
+
+
 def device_for(job: Job[Any], run: Run, uses_gpu: bool) -> str:
     """Where a descriptor computes: on the GPUs there are, if it uses one or the user asked for them by name."""
     asked_for_gpu = job.device == "gpu" or job.gpus is not None
@@ -203,6 +209,11 @@ class Plan(Protocol):
     @property
     def summary(self) -> str:
         """What was found, in one line."""
+        ...
+
+    @property
+    def trial(self) -> Trial:
+        """What `check` tries of it beyond what was read already."""
         ...
 
     def execute(self, run: Run) -> Outcome: ...

@@ -97,7 +97,8 @@ def _check(names: Sequence[str]) -> Callable[..., None]:
         from raybench.cli.options import jobs_of
         from raybench.runs.evaluate import preflight
 
-        for found in preflight(*jobs_of([BENCHMARKS[name].open() for name in names], given)):
+        jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
+        for found in preflight(jobs, settings, lambda line: say(line, err=True)):
             say(f"good: {found}")
 
     return command
@@ -105,5 +106,8 @@ def _check(names: Sequence[str]) -> Callable[..., None]:
 
 run = BenchmarkGroup("run", "Run a benchmark, or resume it.", _run, out_required=True)
 check = BenchmarkGroup(
-    "check", "Find in seconds what `run` would trip over; computes nothing.", _check, out_required=False
+    "check",
+    "Find in seconds what `run` would trip over: inputs, model, folders; publishes nothing.",
+    _check,
+    out_required=False,
 )

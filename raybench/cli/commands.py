@@ -18,7 +18,7 @@ import click
 from raybench import __version__
 from raybench.cli.interrupts import end_in_order_on_signals, say_interrupted
 from raybench.cli.lines import say
-from raybench.errors import ConfigError, FigureBelow, InputError, ShardFailed, suggestion
+from raybench.errors import ConfigError, FigureBelow, InputError, OwnCodeFailed, ShardFailed, suggestion
 from raybench.masking import masked
 from raybench.visible import visible_lines
 
@@ -54,7 +54,8 @@ def exit_code(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 (the last line of defence: say it in one line)
         code = _say_error(error)
         if "--debug" in arguments:
-            click.echo(masked(visible_lines(traceback.format_exc())), err=True)
+            trace = error.trace if isinstance(error, OwnCodeFailed) else "".join(traceback.format_exception(error))
+            click.echo(masked(visible_lines(trace)), err=True)
         return code
     return ended if isinstance(ended, int) else 0  # what a command ended with by `ctx.exit`
 
@@ -68,6 +69,10 @@ def _say_error(error: Exception) -> int:
         for line in error.lines():
             say(f"below: {line}", err=True)
         return 4
+    if isinstance(error, OwnCodeFailed):
+        say(f"error: {error}", err=True)
+        say("mend the class, then the same command goes on; --debug shows the whole traceback", err=True)
+        return 3
     if isinstance(error, ShardFailed):
         say(f"error: {error}", err=True)
         say("what is published stays; the same command goes on from there", err=True)

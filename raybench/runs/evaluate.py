@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,14 +76,43 @@ def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluatio
         return [_evaluate(one, settings, session) for one in _all_ready(jobs, settings)]
 
 
-def preflight(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
-    """What was found for each job; everything that running them would trip over is raised together."""
+def preflight(
+    jobs: Sequence[Job[Any]], settings: Settings, tell: Callable[[str], None] = lambda line: None
+) -> list[str]:
+    """What was found for each job; everything that running them would trip over is raised together.
+
+    Some inputs are read whole, one small batch is described and folders are written to; `tell` gets what was tried.
+    """
     shown = progress(settings.progress)
     shown.waiting("checking inputs")
     try:
-        return [one.plan.summary for one in _all_ready(jobs, settings)]
+        return _found_good(jobs, settings, tell)
     finally:
         shown.closed()
+
+
+def _found_good(jobs: Sequence[Job[Any]], settings: Settings, tell: Callable[[str], None]) -> list[str]:
+    problems, found = ProblemList(), []
+    for folder in _folders_to_write(jobs):
+        with problems.noting():
+            storage.try_writing(folder)
+    for job in jobs:
+        with problems.noting():
+            plan = _ready(job, settings).plan
+            for line in plan.trial.attempt(job.seed, problems):
+                tell(f"{job.benchmark}: {line}")
+            for note in plan.trial.notes:
+                tell(f"note: {note}")
+            found.append(plan.summary)
+    problems.check()
+    return found
+
+
+def _folders_to_write(jobs: Sequence[Job[Any]]) -> list[str]:
+    """Each folder once, but for a store that is inside an output folder."""
+    outs = [job.out for job in jobs if job.out]
+    stores = [job.store for job in jobs if job.store and not any(job.store.startswith(f"{out}/") for out in outs)]
+    return list(dict.fromkeys([*outs, *stores]))
 
 
 def refuse_figures_below(found: Sequence[Evaluation], settings: Settings) -> None:
@@ -117,9 +146,7 @@ def _all_ready(jobs: Sequence[Job[Any]], settings: Settings) -> list[Ready]:
 
 
 def _ready(job: Job[Any], settings: Settings) -> Ready:
-    path = storage.local_path(job.out) if job.out else None
-    if path is not None and path.exists() and not path.is_dir():
-        raise ConfigError(f"--out {job.out}: is a file; name a folder")
+    storage.check_folder_name(job.out)
     asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
     there = _manifest_there(asked, job.out, settings) if job.out else None
     plan = BENCHMARKS[job.benchmark].open().prepare(job)

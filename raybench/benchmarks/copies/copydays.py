@@ -32,6 +32,7 @@ from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ProblemList, Problems
+from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet, take_rows
 from raybench.formats.copydays import BLOCKS, STRONG, CopydaysLayout
 from raybench.formats.names import Strings, strings
@@ -177,6 +178,10 @@ class CopydaysPlan:
         blocks = f"{len(self.sets.images):,} images in {len(self.sets.layout.blocks)} blocks"
         others = [f", {len(images):,} {images.role}" for images in self.sets.all[1:]]
         return blocks + "".join(others)
+
+    @property
+    def trial(self) -> Trial:
+        return image_sets.trial(self.job, self.sets.all, self.descriptor, self.notes)
 
     def execute(self, run: Run) -> Outcome:
         job, options, sets = self.job, self.job.options, self.sets

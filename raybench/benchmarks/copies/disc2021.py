@@ -39,6 +39,7 @@ from raybench.engine.items import PerItem
 from raybench.engine.run import Run
 from raybench.errors import ProblemList, Problems
 from raybench.extract.isc_files import isc_content, submission_file
+from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet
 from raybench.formats.disc import write_predictions
 from raybench.formats.names import Names
@@ -118,6 +119,10 @@ class DiscPlan:
     def summary(self) -> str:
         counts = ", ".join(f"{len(images):,} {images.role}" for images in self.sets.all)
         return f"{counts}, {len(self.sets.truth):,} true pairs"
+
+    @property
+    def trial(self) -> Trial:
+        return image_sets.trial(self.job, self.sets.all, self.descriptor, self.notes)
 
     def execute(self, run: Run) -> Outcome:
         job, options, sets = self.job, self.job.options, self.sets

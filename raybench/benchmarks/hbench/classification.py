@@ -38,6 +38,7 @@ from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
 from raybench.extract.patches import unreadable_images
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats.hbench import write_distances
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking as metrics
@@ -155,6 +156,13 @@ class HBenchClassification:
     def summary(self) -> str:
         pairs = self.segments[-1].stop if self.segments else 0
         return f"{len(self.tasks)} tasks over {pairs:,} pairs in {len(self.segments)} lists"
+
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, MeasuredPairs):
+            return NoTrial()
+        pairs = self.origin.pairs
+        return self.origin.patches.trial(np.union1d(pairs.a_image, pairs.b_image))
 
     def execute(self, run: Run) -> Outcome:
         unreadable: list[str] = []

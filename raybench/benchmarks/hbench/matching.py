@@ -34,6 +34,7 @@ from raybench.benchmarks.samples import RunSamples, write_samples
 from raybench.benchmarks.ties import TiedFigure, all_equal, note_equal_distances, tie_tables, tied_figures
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats import hbench_matching as files
 from raybench.formats.hbench_matching import PairMatches
 from raybench.formats.parquet import write_parquet
@@ -110,6 +111,12 @@ class HBenchMatching:
     @property
     def summary(self) -> str:
         return f"{len(self.tasks)} tasks over {sum(len(task.pairs) for task in self.tasks):,} image pairs"
+
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, MatchedImages):
+            return NoTrial()
+        return self.origin.patches.trial(np.concatenate([self.origin.pairs.a, self.origin.pairs.b]))
 
     def execute(self, run: Run) -> Outcome:
         if isinstance(self.origin, MatchedImages):

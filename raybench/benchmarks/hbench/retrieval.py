@@ -25,6 +25,7 @@ from raybench.benchmarks.patches import DescribedPatches
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats import hbench_retrieval as files
 from raybench.formats.hbench_retrieval import (
     LIST_LENGTH,
@@ -196,6 +197,12 @@ class HBenchRetrieval:
     @property
     def summary(self) -> str:
         return f"{len(self.tasks)} tasks with {self.tasks[-1].stop if self.tasks else 0:,} queries"
+
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, SearchedPools):
+            return NoTrial()
+        return self.origin.patches.trial(np.concatenate([pool.images for pool in self.origin.pools]))
 
     def execute(self, run: Run) -> Outcome:
         if isinstance(self.origin, SearchedPools):

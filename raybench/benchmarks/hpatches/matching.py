@@ -33,6 +33,7 @@ from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.errors import ProblemList
 from raybench.extract.patches import Features
+from raybench.extract.trials import Trial
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
@@ -100,6 +101,10 @@ class HPatchesMatching:
     @property
     def summary(self) -> str:
         return f"{self.patches.split_names}: {len(self.reference):,} image pairs"
+
+    @property
+    def trial(self) -> Trial:
+        return self.patches.trial(np.union1d(self.reference, self.target))
 
     def execute(self, run: Run) -> Outcome:
         features = self.patches.features(run, np.union1d(self.reference, self.target))

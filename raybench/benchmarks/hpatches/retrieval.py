@@ -32,6 +32,7 @@ from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import ReferencePatches
 from raybench.formats.parquet import write_parquet
@@ -140,6 +141,11 @@ class HPatchesRetrieval:
         queries = sum(len(one.queries) for one in self.splits)
         distractors = sum(len(one.search.references) for one in self.splits)
         return f"{self.patches.split_names}: {queries:,} queries, {distractors:,} distractors"
+
+    @property
+    def trial(self) -> Trial:
+        distractors = [one.search.references.image for one in self.splits]
+        return self.patches.trial(np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
 
     def execute(self, run: Run) -> Outcome:
         searches = [one.search for one in self.splits]

@@ -36,6 +36,7 @@ from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures, with_
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import NumberedPairs
 from raybench.formats.shardfile import Arrays
@@ -189,6 +190,11 @@ class HPatchesVerification:
     def summary(self) -> str:
         pairs = sum(len(listed) for listed in self.lists.values())
         return f"{self.patches.split_names}: {pairs:,} pairs at {len(NOISE_LEVELS)} noise levels"
+
+    @property
+    def trial(self) -> Trial:
+        images = [np.union1d(pairs.a_image, pairs.b_image) for pairs in _pairs(self.patches, self.lists)]
+        return self.patches.trial(np.concatenate(images))
 
     def execute(self, run: Run) -> Outcome:
         wanted = [np.union1d(pairs.a_image, pairs.b_image) for pairs in _pairs(self.patches, self.lists)]
