@@ -1,8 +1,9 @@
 """The command line: parse, call the library, print. Options, outputs and exit codes are a contract (see the README).
 
 Every option is accepted with `-` or `_`. A problem of the user's is one line on standard error and exit code 2; a shard
-that failed for good is 3; a figure below `--fail-below` is 4; an interrupt is 130 and says how to go on. Each command
-imports what it needs when it runs, so that help and lists are there at once.
+that failed for good is 3; a figure below `--fail-below` is 4; figures that differ from what they should be are 5; an
+interrupt is 130 and says how to go on. Each command imports what it needs when it runs, so that help and lists are
+there at once.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "check": "benchmarks:check",
     "run": "benchmarks:run",
     "report": "report:report",
+    "selftest": "selftest:selftest",
     "tasks": "tasks:tasks",
 }
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def exit_code(arguments: list[str]) -> int:
     """Run one command and say what went wrong with it, if anything."""
     try:
-        cli.main(arguments, prog_name="raybench", standalone_mode=False)
+        ended = cli.main(arguments, prog_name="raybench", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2
@@ -54,7 +56,7 @@ def exit_code(arguments: list[str]) -> int:
         if "--debug" in arguments:
             click.echo(masked(visible_lines(traceback.format_exc())), err=True)
         return code
-    return 0
+    return ended if isinstance(ended, int) else 0  # what a command ended with by `ctx.exit`
 
 
 def _say_error(error: Exception) -> int:
