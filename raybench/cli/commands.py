@@ -1,8 +1,9 @@
 """The command line: parse, call the library, print. Options, outputs and exit codes are a contract (see the README).
 
 Every option is accepted with `-` or `_`. A problem of the user's is one line on standard error and exit code 2; a shard
-that failed for good is 3; a figure below `--fail-below` is 4; what differs when it is verified is 5; an interrupt is
-130 and says how to go on. Each command imports what it needs when it runs, so that help and lists are there at once.
+that failed for good is 3; a figure below `--fail-below` is 4; figures that differ from what they should be are 5; an
+interrupt is 130 and says how to go on. Each command imports what it needs when it runs, so that help and lists are
+there at once.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "report": "report:report",
     "rescore": "rescore:rescore",
     "verify": "verify:verify",
+    "selftest": "selftest:selftest",
     "tasks": "tasks:tasks",
 }
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
