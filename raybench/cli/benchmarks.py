@@ -43,7 +43,7 @@ class BenchmarkGroup(click.Group):
         return GroupedCommand(cmd_name, options, examples_of(cmd_name), callback=self._action(names), help=described)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and self.get_command(ctx, args[0]) is None:
+        if args and self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             raise ConfigError(
                 f"unknown benchmark {args[0]}{suggestion(args[0], BENCHMARKS)}; they are {', '.join(BENCHMARKS)}, "
                 f"and all at once {', '.join(FAMILIES)}"
