@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from raybench.benchmarks import BENCHMARKS, FAMILIES
+from raybench.benchmarks.guides import examples_of
 from raybench.cli.groups import GroupedCommand
 from raybench.cli.lines import say
 from raybench.errors import ConfigError, suggestion
@@ -39,10 +40,10 @@ class BenchmarkGroup(click.Group):
 
             return command_options([BENCHMARKS[name].open() for name in names], self._out_required)
 
-        return GroupedCommand(cmd_name, options, callback=self._action(names), help=described)
+        return GroupedCommand(cmd_name, options, examples_of(cmd_name), callback=self._action(names), help=described)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and self.get_command(ctx, args[0]) is None:
+        if args and self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             raise ConfigError(
                 f"unknown benchmark {args[0]}{suggestion(args[0], BENCHMARKS)}; they are {', '.join(BENCHMARKS)}, "
                 f"and all at once {', '.join(FAMILIES)}"

@@ -33,6 +33,8 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "verify": "verify:verify",
     "selftest": "selftest:selftest",
     "tasks": "tasks:tasks",
+    "doctor": "doctor:doctor",
+    "completion": "completion:completion",
 }
 MOST_LINES = 50  # problems shown at once; a wrong folder can give thousands
 
@@ -106,7 +108,8 @@ class Commands(click.Group):
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+        unknown = args and not args[0].startswith("-") and args[0] not in COMMANDS
+        if unknown and not ctx.resilient_parsing:  # a shell that completes a line wants no error
             raise ConfigError(f"no command {args[0]}{suggestion(args[0], COMMANDS)}; they are {', '.join(COMMANDS)}")
         return super().resolve_command(ctx, args)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from raybench.benchmarks.job import Benchmark, Job
 from raybench.benchmarks.options import Option
@@ -48,7 +49,13 @@ def _click_option(one: Option, required: bool) -> click.Option:
         required=required,
         metavar=_metavar(one),
         help=text,
+        shell_complete=_files if one.is_uri else None,
     )
+
+
+def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For shells, which know files themselves."""
+    return [CompletionItem(incomplete, type="file")]
 
 
 def _default_words(one: Option) -> str:

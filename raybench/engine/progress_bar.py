@@ -21,7 +21,8 @@ from raybench.masking import masked
 from raybench.visible import visible
 
 DRAWS_PER_SECOND = 8
-OWN_LINE_SECONDS = 0.5  # stages that took less leave one line together
+OWN_LINE_SECONDS = 0.5  # stages that took less have no line of their own,
+TOGETHER_SECONDS = 1.0  # but one together, if they took so long
 SHOWN_AFTER_SECONDS = 1.0  # of a wait between stages, since most are over at once
 NAME_WIDTH, BAR_WIDTH = 28, 24
 
@@ -114,7 +115,7 @@ class Bar(Observer):
 
     def _leave_short(self) -> None:
         short, self._short = self._short, []
-        if sum(short) >= OWN_LINE_SECONDS:
+        if sum(short) >= TOGETHER_SECONDS:
             self._leave(f"{len(short)} short stages", sum(short))
 
     def _leave(self, what: str, seconds: float, *facts: str) -> None:

@@ -72,7 +72,7 @@ def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluatio
     with coming_session(jobs[0], settings) as session:
         if not all(_may_be_done(job, settings) for job in jobs):
             session.begin()
-        session.checks_inputs()
+        session.waits_for("checking inputs")
         return [_evaluate(one, settings, session) for one in _all_ready(jobs, settings)]
 
 

@@ -58,9 +58,9 @@ class ComingSession:
         """A line for the person who watches, whether or not it is up."""
         self._shown.said(message)
 
-    def checks_inputs(self) -> None:
-        """Let the person who watches know, if that takes long."""
-        self._shown.waiting("checking inputs")
+    def waits_for(self, what: str) -> None:
+        """Let the person who watches know of something else that takes time, if it takes long."""
+        self._shown.waiting(what)
 
     def get(self) -> Session:
         """The session, once it is up; raises what kept it from that."""

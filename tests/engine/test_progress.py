@@ -219,6 +219,7 @@ def test_the_bar_tells_time_left_of_stage_and_run_in_one_line(shown_bar):
 
 def test_stages_that_are_behind_leave_their_times_and_short_ones_a_line_together(shown_bar, monkeypatch):
     monkeypatch.setattr(progress_bar, "OWN_LINE_SECONDS", 0.05)
+    monkeypatch.setattr(progress_bar, "TOGETHER_SECONDS", 0.05)
     bar, shown = shown_bar()
     for stage, seconds in (("a", 0.02), ("b", 0.04), ("long", 0.06)):
         bar.stage_started(stage, 1, 0)
