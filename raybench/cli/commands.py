@@ -27,6 +27,7 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "demo": "demo:demo",
     "check": "benchmarks:check",
     "run": "benchmarks:run",
+    "compare": "compare:compare",
     "report": "report:report",
     "tasks": "tasks:tasks",
 }
