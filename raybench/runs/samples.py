@@ -34,7 +34,7 @@ def read_samples(out: str, manifest: Manifest) -> StoredSamples:
     """The samples that the manifest names; a run of an older raybench has none, which is the user's to mend."""
     if INDEX not in manifest.files:
         raise ConfigError(
-            f"{out}: has no samples, which runs of an older raybench did not keep; run it again with --overwrite to get "
+            f"{out}: has no samples, which runs of an older raybench did not keep; run again with --overwrite to get "
             "samples (its stages are reused, so that is quick)"
         )
     names = [name for name in manifest.files if name.startswith(FOLDER) and name.endswith(SUFFIX)]
