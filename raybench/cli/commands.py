@@ -28,6 +28,7 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "demo": "demo:demo",
     "check": "benchmarks:check",
     "run": "benchmarks:run",
+    "compare": "compare:compare",
     "report": "report:report",
     "rescore": "rescore:rescore",
     "verify": "verify:verify",

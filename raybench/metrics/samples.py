@@ -45,6 +45,14 @@ class Units:
     def __len__(self) -> int:
         return len(self.names)
 
+    def places(self, names: NDArray[np.str_]) -> NDArray[np.int32]:
+        """The place of each name among the units, -1 where it is none of them."""
+        order = np.argsort(self.names)
+        if not len(order):
+            return np.full(len(names), -1, np.int32)
+        nearest = order[np.minimum(np.searchsorted(self.names, names, sorter=order), len(order) - 1)]
+        return np.where(self.names[nearest] == names, nearest, -1).astype(np.int32)
+
     def draws(self, count: int, seed: int) -> Iterator[Times]:
         """How often each unit is drawn, draw by draw."""
         return unit_draws(self.stratum, count, seed)
@@ -91,6 +99,11 @@ class MeanSample:
         shape = (len(self.figures), len(self.units))
         return np.array(sums, np.float64).reshape(shape), np.array(counts, np.int64).reshape(shape)
 
+    def of_units(self, units: Units) -> MeanSample:
+        """The same over these units, by name; items of others are left out."""
+        unit = units.places(self.units.names)[self.unit]
+        return MeanSample(self.figures, units, unit[unit >= 0], self.values[unit >= 0])
+
     @property
     def items_by_unit(self) -> NDArray[np.int64]:
         """How many items each unit has, whatever they are worth: the same for every method that is measured."""
@@ -105,7 +118,8 @@ class RankedSample:
     """Figures of one ranking of items, the best first, by the tie rule of their benchmark.
 
     An item lies between two units, or in one (`first` equals `second`). `missed` counts positives of each unit that are
-    not among the items. `flavours` says what each figure is (see FLAVOURS).
+    not among the items (below 0 where more are ranked than the figure is divided by). `flavours` says what each figure
+    is (see FLAVOURS).
     """
 
     figures: tuple[FigureOf, ...]
@@ -125,6 +139,15 @@ class RankedSample:
     @cached_property
     def _ranking(self) -> DrawnRanking:
         return DrawnRanking.of(self.positive, self.first, self.second, len(self.units))
+
+    def of_units(self, units: Units) -> RankedSample:
+        """The same over these units, by name; items of others are left out."""
+        place = units.places(self.units.names)
+        first, second = place[self.first], place[self.second]
+        kept, known = (first >= 0) & (second >= 0), place >= 0
+        missed = np.zeros(len(units), np.int64)
+        missed[place[known]] = self.missed[known]
+        return RankedSample(self.figures, self.flavours, units, self.positive[kept], first[kept], second[kept], missed)
 
     @property
     def items_by_unit(self) -> NDArray[np.int64]:

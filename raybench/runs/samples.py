@@ -34,8 +34,8 @@ def read_samples(out: str, manifest: Manifest) -> StoredSamples:
     """The samples that the manifest names; a run of an older raybench has none, which is the user's to mend."""
     if INDEX not in manifest.files:
         raise ConfigError(
-            f"{out}: has no samples (it was made by raybench {manifest.versions['raybench']} before they existed); run "
-            "it again with --overwrite to get samples (its stages are reused)"
+            f"{out}: has no samples, which runs of an older raybench did not keep; run again with --overwrite to get "
+            "samples (its stages are reused, so that is quick)"
         )
     names = [name for name in manifest.files if name.startswith(FOLDER) and name.endswith(SUFFIX)]
     index, *files = in_parallel(lambda name: _read(out, name), [INDEX, *names])
