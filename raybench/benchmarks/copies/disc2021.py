@@ -16,6 +16,7 @@ import numpy as np
 
 from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.copies import sets as image_sets
+from raybench.benchmarks.copies.asked_cases import disc_cases
 from raybench.benchmarks.copies.disc_options import DEFAULT_NORM, NO_NORM, DiscOptions
 from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, find_truth, true_pairs
 from raybench.benchmarks.copies.figures import (
@@ -240,4 +241,5 @@ BENCHMARK = Benchmark(
     can_skip=True,
     main_table="disc_metrics",
     gallery=stored_cases,
+    cases=disc_cases,
 )

@@ -129,7 +129,7 @@ def find_sets(
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
     if job.options.features:
         return _find_stored(job.options.features, job.limits, problems)
-    found = {role: folders[role] or _folder(job.options.data, role, problems) for role in DISC_FOLDERS}
+    found = {role: folders[role] or role_folder(job.options.data, role, problems) for role in DISC_FOLDERS}
     return {
         role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
         for role, uri in found.items()
@@ -148,7 +148,7 @@ def _find_stored(root: str, limits: Limits, problems: ProblemList) -> dict[str, 
     return found
 
 
-def _folder(data: str | None, role: str, problems: ProblemList) -> str | None:
+def role_folder(data: str | None, role: str, problems: ProblemList) -> str | None:
     """The folder of a role below the DISC root; none for training where there is none."""
     if data is None:
         if role != "training":
