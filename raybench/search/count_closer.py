@@ -1,4 +1,4 @@
-"""Tiles of queries x references -> Counts: how many references are closer to each query than given distances.
+"""Tiles of queries x references -> Counts: how many references are closer to each query than given distances, or equal.
 
 One shard per tile; whatever the tiles are, the counts are the same (see `search.closer`).
 """
@@ -76,7 +76,7 @@ def count_closer(
     distance: str,
     queries_per_tile: int | None = None,
 ) -> Mapped:
-    """Counts of every query of all searches, by its place among them, in shards that are still to be folded.
+    """Counts (closer and equal, thresholds, cuts) of every query of all searches, in shards still to be folded.
 
     `thresholds` holds Rows of distances, the same number for each query of all searches.
     """
@@ -99,7 +99,7 @@ class CountCloser:
     on_device: bool  # no part of the digest: the bytes are the same
 
     name = "count-closer"
-    version = 1
+    version = 2
 
     @cached_property
     def digest(self) -> str:
@@ -121,7 +121,8 @@ class CountCloser:
             self.distance,
             tiler(self.on_device, self.distance),
         )
-        return Counts.of(search.first + queries, counts).to_arrays()
+        both = np.stack([counts.closer, counts.equal], axis=1)
+        return Counts.of(search.first + queries, both).to_arrays()
 
     def keys(self, shard: Shard) -> str:
         return self.tiles[shard.index].name
