@@ -26,6 +26,7 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "list": "listing:list_",
     "demo": "demo:demo",
     "check": "benchmarks:check",
+    "plan": "plan:plan",
     "run": "benchmarks:run",
     "report": "report:report",
     "rescore": "rescore:rescore",
