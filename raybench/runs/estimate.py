@@ -7,6 +7,7 @@ the longer of the two; without GPUs each CPU loads, computes and publishes its o
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,17 +129,17 @@ def fitted(samples: Sequence[tuple[float, float, float]], work: float, base: flo
     660.0
     """
     later = samples[1:] or samples
-    (few, its_base, first), (many, _, last) = later[0], later[-1]
-    if len(later) > 2:
-        few, its_base, first = later[-2]
-    if many > 1.5 * few and its_base == later[-1][1]:
+    most = max(one[0] for one in later)
+    large = [one for one in later if one[0] > most / 2]
+    small = [one for one in later if most / 16 < one[0] <= most / 2]
+    many, its_base, last = (statistics.fmean(column) for column in zip(*large, strict=True))
+    if small:
+        few, _, first = (statistics.fmean(column) for column in zip(*small, strict=True))
         by_work = (last - first) / (many - few)
         by_base = (last - by_work * many) / its_base
         if by_work >= 0 and by_base >= 0:
             return by_work * work + by_base * base
-        return last / many * work
-    total = sum(one[0] for one in later)
-    return sum(one[2] for one in later) / total * work if total else 0.0
+    return last / many * work if many else 0.0
 
 
 @dataclass(frozen=True)

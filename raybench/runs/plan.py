@@ -1,4 +1,4 @@
-"""`raybench plan`: what a job will take, from a probe of at most a minute; nothing else is run, nothing stays behind."""
+"""`raybench plan`: what a job will take, from a probe of at most a minute; nothing else is run and nothing stays."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _walked(run: ProbedRun, plan: Plan, notes: list[str]) -> float:
 
 def _end_words(run: ProbedRun) -> str:
     last = run.planned[-1].name if run.planned else "the start"
-    return f"planned up to {last}; what comes after it depends on figures that only a run has"
+    return f"planned up to {last}; what may come after it depends on figures that only a run has"
 
 
 def _start_notes(jobs: Sequence[Job[Any]]) -> list[str]:

@@ -8,6 +8,7 @@ the driver read is what is in the job's store already, else a stand-in made from
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 import time
 from collections import Counter
@@ -33,10 +34,12 @@ from raybench.runs.stand_ins import Sample, rows_of, stand_in
 
 PROBE_SECONDS = 40.0  # in which samples grow; beyond it a stage gets the smallest that will do
 LAST_SECONDS = 55.0  # beyond which nothing is sampled any more
-ENOUGH_SECONDS = 0.4  # that the last sample of a stage takes
+# For the samples of one stage: a share of what the whole stage will take, within these.
+SHARE, LEAST_SECONDS, MOST_SECONDS = 0.1, 0.4, 4.0
+FIGURES_SECONDS = 2.0  # the least for figures of a few tasks, which the driver then has as they are
 SAMPLE_SIZES = (1, 8, 64, 512, 4096)  # items of a stage that reads data
-QUERIES, REFERENCES = 1_024, (2_048, 8_192, 32_768)  # of a sample of a search
-WHOLE_SHARDS = 64  # sampled of a stage that reads other stages, while they take no time
+QUERIES, REFERENCES = 8_192, (2_048, 8_192, 32_768)  # of a sample of a search
+MOST_SAMPLES = 64  # of one stage, while they take no time
 MOST_STAND_IN_BYTES = 3 * 2**30
 MOST_AHEAD = 64  # stand-ins that are made at once
 FEW = 256  # members of a tuple that may be inputs
@@ -164,32 +167,39 @@ class ProbedRun(Run):
         """Samples of a stage that grow until one takes long enough, in the order in which they were taken."""
         measures: list[Measure] = []
         begun = time.monotonic()
-        for shard, part in self._choices(stage, missing, reads_data):
-            if measures and self._has_enough(len(measures), time.monotonic() - begun):
+        whole = sum(work_of(stage, shard) for shard in missing)
+        for shard, part in itertools.islice(self._choices(stage, missing, reads_data), MOST_SAMPLES):
+            least = LEAST_SECONDS if reads_data or len(missing) > MOST_SAMPLES else FIGURES_SECONDS
+            if measures and self._has_enough(measures, whole, time.monotonic() - begun, least):
                 break
             if time.monotonic() - self._started > LAST_SECONDS:
                 raise Unprobed("the probe's time is over")
             measures.append(self._sample(stage, digest, shard, part))
         return measures
 
-    def _has_enough(self, samples: int, seconds: float) -> bool:
-        return time.monotonic() - self._started > PROBE_SECONDS or (samples > 1 and seconds >= ENOUGH_SECONDS)
+    def _has_enough(self, measures: list[Measure], work: float, seconds: float, least: float) -> bool:
+        last = measures[-1]
+        expected = last.seconds / last.work * work if last.work else 0.0
+        enough = min(max(SHARE * expected, least), MOST_SECONDS)
+        late = time.monotonic() - self._started > PROBE_SECONDS
+        return late or (len(measures) > 1 and seconds >= enough)
 
     def _choices(self, stage: Stage, missing: Sequence[Shard], reads_data: bool) -> Iterator[tuple[Shard, Part | None]]:
         """What to sample, smallest first: items of random shards, parts of a search, or whole shards."""
         searched = first_part(stage, missing[0], QUERIES, REFERENCES[0])
         if searched is not None:
-            for references in REFERENCES:
+            for references in itertools.chain(REFERENCES, itertools.repeat(REFERENCES[-1])):
                 shard = self._random.choice(missing)
                 yield shard, first_part(stage, shard, QUERIES, references)
         elif reads_data and len(missing[0]) > 1:
             largest = max(map(len, missing))
-            for size in (*(size for size in SAMPLE_SIZES if size < largest), largest):
+            sizes = [size for size in SAMPLE_SIZES if size < largest]
+            for size in itertools.chain(sizes, itertools.repeat(largest)):
                 shard = self._random.choice([one for one in missing if len(one) >= min(size, largest)])
                 start = self._random.randint(shard.start, shard.stop - min(size, len(shard)))
                 yield dataclasses.replace(shard, start=start, stop=start + min(size, len(shard))), None
         else:
-            for shard in self._random.sample(missing, min(len(missing), WHOLE_SHARDS)):
+            for shard in self._random.sample(missing, min(len(missing), MOST_SAMPLES)):
                 yield shard, None
             yield missing[-1], None  # once more, without what the first had to import
 
