@@ -104,7 +104,9 @@ def cost_of(stage: PlannedStage, known: Mapping[str, Sequence[Measure]]) -> Stag
     def largest(key: str) -> float:
         return fitted([(one.work, one.base, getattr(one, key)) for one in measures], *stage.largest)
 
-    read = whole("bytes_read") if stage.reads_data or not stage.input_bytes else stage.input_bytes
+    read = stage.input_bytes
+    if stage.reads_data:  # what a library opens itself is not counted as read: then it is what came out
+        read = whole("bytes_read") or whole("bytes_written")
     memory = PAYLOADS * largest("payload_bytes") + RESULTS * largest("bytes_written")
     has_any = stage.shards > stage.found
     least = min(one.memory_bytes for one in measures)

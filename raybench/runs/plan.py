@@ -45,15 +45,11 @@ def plan_all(
         coming.begin()
         plans = _prepared(jobs)
         session = coming.get()
-        start_seconds = time.monotonic() - begun
-        runs = []
-        done: dict[str, set[str]] = {}
-        notes: list[str] = []
         with scratch_folder(jobs[0], settings) as scratch:
-            for number, (job, one) in enumerate(zip(jobs, plans, strict=True)):
-                run = ProbedRun(job.store, storage.join(scratch, str(number)), session, done, seed)
-                runs.append((run, _walked(run, one, notes)))
-        return _estimate(runs, session, start_seconds, tuple(gpus), price, [*_start_notes(jobs), *notes])
+            run = ProbedRun(jobs[0].store, scratch, session, seed)
+            notes = [*_start_notes(jobs), *(note for one in plans for note in _walked(run, one))]
+        driver_seconds = max(time.monotonic() - begun - run.probing_seconds, 0.0)  # with the start
+        return _estimate(run, session, driver_seconds, tuple(gpus), price, notes)
 
 
 def _prepared(jobs: Sequence[Job[Any]]) -> list[Plan]:
@@ -65,21 +61,17 @@ def _prepared(jobs: Sequence[Job[Any]]) -> list[Plan]:
     return plans
 
 
-def _walked(run: ProbedRun, plan: Plan, notes: list[str]) -> float:
-    """Walk a plan; the seconds that the driver took for itself."""
-    begun = time.monotonic()
+def _walked(run: ProbedRun, plan: Plan) -> list[str]:
+    """Walk a plan; a note if its end was not reached."""
+    run.has_guessed = False
     try:
         plan.execute(run)
     except Exception:
         if not run.has_guessed:  # else figures of stand-ins made no sense, which nobody will see
             raise
-        notes.append(_end_words(run))
-    return max(time.monotonic() - begun - run.probing_seconds, 0.0)
-
-
-def _end_words(run: ProbedRun) -> str:
-    last = run.planned[-1].name if run.planned else "the start"
-    return f"planned up to {last}; what may come after it depends on figures that only a run has"
+        last = run.planned[-1].name
+        return [f"planned up to {last}; what may come after it depends on figures that only a run has"]
+    return []
 
 
 def _start_notes(jobs: Sequence[Job[Any]]) -> list[str]:
@@ -107,29 +99,28 @@ def scratch_folder(job: Job[Any], settings: Settings) -> Iterator[str]:
 
 
 def _estimate(
-    runs: Sequence[tuple[ProbedRun, float]],
+    run: ProbedRun,
     session: Session,
-    start_seconds: float,
+    driver_seconds: float,
     counts: tuple[int, ...],
     price: float | None,
     notes: list[str],
 ) -> Estimate:
-    stages = [stage for run, _ in runs for stage in run.planned]
+    stages = run.planned
     known: dict[str, list[Measure]] = defaultdict(list)
     for stage in stages:
         if not known[stage.name]:
             known[stage.name] = list(stage.measures)
-    overheads = [seconds for run, _ in runs for seconds in run.overheads] or [0.0]
     cluster = session.executor.cluster()
     gpus = int(cluster.get("gpus") or 0)
     machines = Machines(
         gpus=gpus,
         cpus_per_gpu=float(cluster["cpus"]) / gpus if gpus else 1.0,
-        start_seconds=PROCESS_SECONDS + start_seconds + sum(seconds for _, seconds in runs),
-        stage_seconds=statistics.median(overheads),
+        start_seconds=PROCESS_SECONDS + driver_seconds,
+        stage_seconds=statistics.median(run.overheads or [0.0]),
     )
     probe = {
-        "seconds": round(sum(run.probing_seconds for run, _ in runs), 2),
+        "seconds": round(run.probing_seconds, 2),
         "counted": machines.counted,
         "where": "in this process" if isinstance(session.executor, InlineExecutor) else "on Ray",
         "cluster": cluster,

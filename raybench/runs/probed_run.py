@@ -68,12 +68,9 @@ class PlannedStage:
 
 
 class ProbedRun(Run):
-    """Walks a job in a scratch folder; `planned` has its stages.
+    """Walks jobs over one store, in a scratch folder; `planned` has their stages. A job finds what others left."""
 
-    `done` are shards that jobs planned before it publish, by digest; its own are added.
-    """
-
-    def __init__(self, store: str, scratch: str, session: Session, done: dict[str, set[str]], seed: int) -> None:
+    def __init__(self, store: str, scratch: str, session: Session, seed: int) -> None:
         super().__init__(
             storage.join(scratch, "out"), storage.join(scratch, "stages"), session.executor, session.observer
         )
@@ -81,7 +78,8 @@ class ProbedRun(Run):
         self.overheads: list[float] = []  # seconds of a map beside those of its shard
         self.has_guessed = False  # whether the driver read a stand-in
         self.probing_seconds = 0.0
-        self._real_store, self._scratch, self._done = store, scratch, done
+        self._real_store, self._scratch = store, scratch
+        self._done: dict[str, set[str]] = {}  # by digest, file names of shards that are planned
         self._random, self._noise = random.Random(seed), np.random.default_rng(seed)
         self._samples: dict[str, Sample] = {}
         self._there: dict[str, set[str]] = {}  # by digest, file names in the job's store
