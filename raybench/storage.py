@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from raybench import atomic_files, disk, node_cache, remote
@@ -26,8 +26,24 @@ from raybench.errors import ConfigError, StorageError
 from raybench.parallel import in_parallel
 from raybench.retries import PASSING_ERRNOS, with_retries
 
+Content = TypeVar("Content", bytes, memoryview)
+
 LOGIN = re.compile(r"[^/\s:@]+:[^/\s@]+@[^/\s]")
 NOWHERE = (errno.ENOENT, errno.ELOOP)  # gone since it was listed, or a link to nothing
+
+
+class BytesRead:
+    """About how much this process has read through this module; a probe looks at the difference."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def of(self, data: Content) -> Content:
+        self.total += len(data)
+        return data
+
+
+BYTES_READ = BytesRead()
 
 
 class Entry(NamedTuple):
@@ -76,26 +92,26 @@ def checked(uri: str) -> str:
 def read(uri: str) -> bytes:
     """The whole content."""
     path = local_path(uri)
-    return remote.read(uri) if path is None else with_retries(uri, path.read_bytes)
+    return BYTES_READ.of(remote.read(uri) if path is None else with_retries(uri, path.read_bytes))
 
 
 def read_start(uri: str, count: int) -> bytes:
     """The first `count` bytes (fewer if the file is shorter): enough for headers."""
     path = local_path(uri)
     if path is None:
-        return remote.read_start(uri, count)
+        return BYTES_READ.of(remote.read_start(uri, count))
 
     def head() -> bytes:
         with path.open("rb") as file:
             return file.read(count)
 
-    return with_retries(uri, head)
+    return BYTES_READ.of(with_retries(uri, head))
 
 
 def read_mapped(uri: str) -> memoryview:
     """The whole content as a mapped file: of the file itself on disk, of its node-local copy elsewhere."""
     path = local_path(uri)
-    return node_cache.opened(uri, disk.mapped) if path is None else disk.mapped(path)
+    return BYTES_READ.of(node_cache.opened(uri, disk.mapped) if path is None else disk.mapped(path))
 
 
 def fetch(uri: str) -> Path:

@@ -21,6 +21,11 @@ class GroupedCommand(click.Command):
         self._declared, self._examples = declared, examples
         self._groups: dict[str, str] = {}  # what is in none comes with the last
 
+    def declare_again(self, change: Callable[[list[click.Option], dict[str, str]], Any]) -> None:
+        """Let these options be others, made from them when they are asked for."""
+        declared = self._declared
+        self._declared = lambda: change(*declared())
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self.params:
             options, self._groups = self._declared()

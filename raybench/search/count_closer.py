@@ -127,6 +127,14 @@ class CountCloser:
     def keys(self, shard: Shard) -> str:
         return self.tiles[shard.index].name
 
+    def work(self, shard: Shard) -> float:
+        tile = self.tiles[shard.index]
+        return float(len(tile.queries) * (tile.references.stop - tile.references.start))
+
+    def rows(self, shard: Shard) -> NDArray[np.int64]:
+        tile = self.tiles[shard.index]
+        return np.unique(self.searches[tile.search].first + tile.queries)
+
 
 def uses_device(run: Run, distance: str) -> bool:
     """Whether a search of patches runs on GPUs: where there are any, and the distance is a product."""
