@@ -62,6 +62,9 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
             click.echo(found.tables[0].to_text())
             say(f"table {storage.join(found.out, found.tables[0].file_name)}")
             say(f"report {found.report}")
+            for note in found.tables[0].notes:
+                if note.startswith("WARNING"):
+                    say(note, err=True)
 
     return command
 

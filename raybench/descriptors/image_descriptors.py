@@ -12,12 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
+from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, OF_IMAGES, kinds_but
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec, Family, is_model_file, resolve_in, with_options
 from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
 from raybench.formats.images import Preprocess
+
+FAMILY = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",), kinds_but(OF_IMAGES))
 
 
 class ImageDescriptor(Protocol):
@@ -66,11 +68,10 @@ def resolve_images(
     spec: str, arguments: dict[str, Any], preprocess: Preprocess, precision: Precision = EXACT
 ) -> ImageSpec:
     """Check a `--descriptor` of images; a model file is opened once, so that a wrong one is found at once."""
-    family = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",))
-    is_model = is_model_file(family, spec)
+    is_model = is_model_file(FAMILY, spec)
     if is_model:
         arguments = with_options(spec, arguments, {"size": preprocess.size, "mode": preprocess.mode})
-    named = resolve_in(family, spec, arguments, precision)
+    named = resolve_in(FAMILY, spec, arguments, precision)
     fed = preprocess if is_model or not hasattr(class_of(named.target, named.folder), "prepare") else None
     digest = digest_of("image descriptor", named.digest, (fed.size, fed.mode) if fed else None)
     resolved = ImageSpec(**{**vars(named), "digest": digest}, preprocess=fed)

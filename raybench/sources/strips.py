@@ -44,14 +44,22 @@ class Strips:
     def counts(self, items: Iterable[int], problems: ProblemList) -> dict[int, int]:
         """Patches in each of these strips, from their headers alone; what is wrong with one is noted."""
         chosen = list(items)
-        headers = in_parallel(lambda item: storage.read_start(self.uri(item), hbench.PNG_HEADER_BYTES), chosen)
+        headers = in_parallel(self._header, chosen)
         counts = {}
         for item, header in zip(chosen, headers, strict=True):
             with problems.noting():
+                if isinstance(header, DataError):
+                    raise header
                 count, side = hbench.strip_shape(header, self.uri(item))
                 self.limits.check_pixels(side, count * side, self.uri(item))
                 counts[item] = count
         return counts
+
+    def _header(self, item: int) -> bytes | DataError:
+        try:
+            return storage.read_start(self.uri(item), hbench.PNG_HEADER_BYTES)
+        except DataError as error:
+            return error
 
     def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[np.uint8]]]:
         """Each strip's name and patches, (n, side, side)."""

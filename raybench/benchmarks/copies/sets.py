@@ -5,6 +5,7 @@ and what is true of them, the benchmarks say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -69,6 +70,8 @@ class CopyOptions(DescribedOptions):
     def precision(self) -> Precision:
         return Precision(self.dtype, self.tf32, self.compile)
 
+
+LEARNT = re.compile(r"(PCA[WR]*|OPQ\d+_|ITQ)(\d+)")  # transforms of a codec that learn, and their dimension
 
 # What the other ways in have no use for. Options that published commands always give (--size …) are let pass.
 OF_WEIGHTS = ("backbone", "dims", "pool_param")
@@ -299,10 +302,19 @@ def project(
             projected = project_sets(run, codec, training, list(vectors.values()), seed)
         except CodecFailed as error:
             run.say(f"warning: {error}; the other codecs go on")
-            failed.append(f"FAILED: {error}.")
+            failed.append(f"WARNING: {error}; its rows are empty. {_smaller(codec, training)}.")
         else:
             found[codec] = dict(zip(vectors, projected, strict=True))
     return found, failed
+
+
+def _smaller(codec: str, training: VectorSet | None) -> str:
+    """What to give in the place of a codec that can't be trained on so few images."""
+    most = 0 if training is None else len(training) - 1
+    if most < 1 or not LEARNT.search(codec):
+        return "Leave it out of --codecs, or give other training images"
+    fitting = LEARNT.sub(lambda found: f"{found[1]}{min(int(found[2]), most)}", codec)
+    return f"Give more training images, or a smaller dimension, such as --codecs '{fitting}'"
 
 
 def export_descriptors(run: Run, sets: Iterable[ImageSet], vectors: Mapping[str, VectorSet]) -> None:
