@@ -1,5 +1,6 @@
 """Words that a new user once stumbled over: names of the wrong kind, folders one beside the other, packages, links."""
 
+import json
 import shutil
 
 import numpy as np
@@ -138,3 +139,15 @@ def test_a_folder_of_runs_names_those_below_it(raybench, tmp_path):
     )
     with pytest.raises(ConfigError, match=r"no manifest\.json\); name the --out of a run"):
         finished_manifest(str(tmp_path / "none"))
+
+
+def test_a_shard_size_is_of_images_and_leaves_pairs_and_scores_alone(raybench, tmp_path):
+    given = ("run", "hbench-classification", *GIVEN, "--descriptor", "meanstd", *INLINE)
+    for size in ("1", "7"):
+        assert raybench(*given, "--shard-size", size, "--out", tmp_path / size).code == 0
+    stages = [json.loads((tmp_path / size / "manifest.json").read_text())["stages"] for size in ("1", "7")]
+    first, other = ({stage["name"]: stage["shards"] for stage in own} for own in stages)
+    assert first.pop("extract") > other.pop("extract")
+    assert first == other
+    tables = [(tmp_path / size / "hbench_classification.csv").read_bytes() for size in ("1", "7")]
+    assert tables[0] == tables[1]

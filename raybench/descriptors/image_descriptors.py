@@ -17,6 +17,7 @@ from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec, Family, is_model_file, resolve_in, with_options
 from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
+from raybench.errors import ConfigError
 from raybench.formats.images import Preprocess
 
 FAMILY = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",), kinds_but(OF_IMAGES))
@@ -48,10 +49,15 @@ class ImageSpec(DescriptorSpec):
 
     def open(self) -> ImageDescriptor:
         """The descriptor itself, a model file fetched to this node first."""
-        descriptor: ImageDescriptor = super().open()
-        if self.preprocess is None or hasattr(type(descriptor), "prepare"):
-            return descriptor
-        return Preprocessed(descriptor, self.preprocess)
+        descriptor: Any = super().open()
+        if self.preprocess is None:
+            found: ImageDescriptor = descriptor
+            return found
+        if not hasattr(type(descriptor), "prepare"):
+            return Preprocessed(descriptor, self.preprocess)
+        descriptor.preprocess = self.preprocess
+        network: ImageDescriptor = descriptor
+        return network
 
 
 class Preprocessed:
@@ -73,7 +79,11 @@ def resolve_images(
         arguments = with_options(spec, arguments, {"size": preprocess.size, "mode": preprocess.mode})
     named = resolve_in(FAMILY, spec, arguments, precision)
     fed = preprocess if is_model or not hasattr(class_of(named.target, named.folder), "prepare") else None
-    digest = digest_of("image descriptor", named.digest, (fed.size, fed.mode) if fed else None)
+    if fed is None and preprocess.options:
+        raise ConfigError(
+            f"{preprocess.options}: for a model file, or a class without `prepare`; {spec} prepares images by itself"
+        )
+    digest = digest_of("image descriptor", named.digest, fed.facts if fed else None)
     resolved = ImageSpec(**{**vars(named), "digest": digest}, preprocess=fed)
     if is_model:
         opened: Any = resolved.open()

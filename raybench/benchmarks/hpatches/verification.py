@@ -195,7 +195,6 @@ class HPatchesVerification:
             features,
             Pairs.joined(_pairs(self.patches, self.lists)),  # held by nobody else once they are brought into order
             described.distance,
-            described.job.shard_size,
         )
         distances = run.fold(measured, Rows)
         scores = run.each(score_ranking, self.rankings, distances, version=1)
