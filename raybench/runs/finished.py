@@ -13,15 +13,32 @@ from raybench.runs.report.curves import curves_of
 from raybench.runs.report.page import Shown
 from raybench.table import Table, read_csv
 
+SHOWN_RUNS = 3  # of those below a folder that is none itself
+
 
 def finished_manifest(out: str) -> Manifest:
     """The manifest of a run that is done; anything else is the user's to mend."""
     manifest = read_manifest(out)
     if manifest is None:
-        raise ConfigError(f"{out}: no run there (no manifest.json); name the --out of a run")
+        below = runs_in(out)
+        some = " ".join(storage.join(out, name) for name in below[:SHOWN_RUNS])
+        more = f" … ({len(below)} runs)" if len(below) > SHOWN_RUNS else ""
+        advice = f"name those below it: {some}{more}" if below else "name the --out of a run"
+        raise ConfigError(f"{out}: no run there (no manifest.json); {advice}")
     if manifest.status != "done":
         raise ConfigError(f"{out}: that run is not finished; run it again to resume")
     return manifest
+
+
+def runs_in(folder: str) -> list[str]:
+    """Runs below a folder by name or BENCHMARK/name, as `run hbench` and `demo` leave them, in name order."""
+    path = storage.local_path(folder)
+    if path is None:
+        names = [entry.name.rpartition("/")[0] for entry in storage.list_files(folder) if "manifest.json" in entry.name]
+    else:  # not by a listing of everything below: stores have many files
+        found = [*path.glob("*/manifest.json"), *path.glob("*/*/manifest.json")]
+        names = [file.parent.relative_to(path).as_posix() for file in found]
+    return sorted(name for name in names if name.count("/") <= 1)
 
 
 def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:

@@ -167,9 +167,9 @@ class HPatchesRetrieval:
         searches = [one.search for one in self.splits]
         distractors = [search.references.image for search in searches]
         features = self.patches.features(run, np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
-        distance, size = self.patches.described.distance, self.patches.described.job.shard_size
-        near = run.fold(pair_distances(run, features, self.views, distance, size), Rows)
-        closer = run.fold(count_closer(run, features, near, searches, distance, size), Counts)
+        distance = self.patches.described.distance
+        near = run.fold(pair_distances(run, features, self.views, distance), Rows)
+        closer = run.fold(count_closer(run, features, near, searches, distance), Counts)
         scores = run.each(score_queries, self.splits, near, closer, version=2)
         samples = run.each(sample_queries, self.splits, scores, version=1)
         write_samples(run, self.splits, samples)
