@@ -134,12 +134,30 @@ def device_for(job: Job[Any], run: Run, uses_gpu: bool) -> str:
 
 
 @dataclass(frozen=True)
+class PicturePanel:
+    """One image of a case: its part in it, the name in the data, and whether it is right (None: neither).
+
+    No bytes: the image is gone or broken, and the page leaves its frame empty.
+    """
+
+    label: str
+    name: str
+    jpeg: bytes
+    right: bool | None = None
+
+
+@dataclass(frozen=True)
 class ReportPicture:
-    """A JPEG that the report shows beside the tables, under a title, with a line of words."""
+    """What the report shows beside the tables: a JPEG or the panels of a case, under a title, with a line of words."""
 
     title: str
     caption: str
-    jpeg: bytes
+    jpeg: bytes = b""
+    kind: str = ""  # missed, false alarm, worst, best, right, or nothing
+    unit: str = ""  # name of the query, image pair or sequence
+    row: str = ""  # of the main table: its key cells joined by " | "
+    alt: str = ""
+    panels: tuple[PicturePanel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -187,6 +205,8 @@ class Benchmark:
     main_table: str | None = None  # its name, where it is not the benchmark's
     # Pictures of a finished run for `report`: from its folder, arguments and tables; raises InputError.
     gallery: Callable[[str, dict[str, Any], Sequence[Table]], list[ReportPicture]] | None = None
+    # The same of the units named last, drawn from the data where it is still there: what two runs differ in.
+    cases: Callable[[str, dict[str, Any], Sequence[Table], Sequence[str]], list[ReportPicture]] | None = None
 
     @property
     def main_file(self) -> str:
