@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent / "raybench"
 # In the order in which data meets them: a module imports its own folder and those before it.
 ORDER = [
     {"visible", "masking"},
-    {"__init__", "errors", "digests", "table"},
+    {"__init__", "errors", "digests", "table", "citation"},
     {"formats"},
     {"metrics"},
     {"retries", "parallel", "atomic_files"},
