@@ -198,6 +198,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     done = dataclasses.replace(
         asked,
         status="done",
+        summary=plan.summary,
         stages=[dataclasses.asdict(record) for record in run.records],
         files=files,
         skipped=list(outcome.skipped),

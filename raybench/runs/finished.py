@@ -7,10 +7,11 @@ from pathlib import Path
 
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS
+from raybench.benchmarks.samples import INDEX
 from raybench.errors import ConfigError, DataError
-from raybench.runs.manifest import Manifest, read_manifest
+from raybench.runs.manifest import FILE_NAME, Manifest, read_manifest
 from raybench.runs.report.curves import curves_of
-from raybench.runs.report.page import Shown
+from raybench.runs.report.shown import Shown
 from raybench.table import Table, read_csv
 
 SHOWN_RUNS = 3  # of those below a folder that is none itself
@@ -61,10 +62,25 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
     return tuple(tables)
 
 
+def runs_in(folder: str) -> list[str]:
+    """The folder of a run itself; of others the runs in it, as `run hbench` leaves three; on a disk two levels deep."""
+    if storage.exists(storage.join(folder, FILE_NAME)):
+        return [folder]
+    path = storage.local_path(folder)
+    if path is None:
+        inside = [storage.join(folder, name) for name in BENCHMARKS]
+        return [one for one in inside if storage.exists(storage.join(one, FILE_NAME))] or [folder]
+    below = sorted(path.glob(f"*/{FILE_NAME}")) or sorted(path.glob(f"*/*/{FILE_NAME}"))
+    return [str(found.parent) for found in below] or [folder]
+
+
 def shown_run(out: str, pictured: bool = True) -> Shown:
     """A run for the page. Pictures may be drawn anew from the run's data; raises InputError if those are gone."""
+    from raybench.runs.unit_values import unit_values  # which reads finished runs
+
     manifest = finished_manifest(out)
     tables = read_tables(out, manifest)
+    units = unit_values(out) if INDEX in manifest.files else ()
     gallery = BENCHMARKS[manifest.benchmark].open().gallery if pictured else None
     pictures = gallery(out, manifest.arguments, tables) if gallery else ()
-    return Shown(manifest, tables, pictures, curves_of(out, manifest.files))
+    return Shown(manifest, tables, pictures, curves_of(out, manifest.files), units)

@@ -37,6 +37,7 @@ class Manifest:
     files: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     further_notes: dict[str, Any] = field(default_factory=dict)  # those of further tables, by table
+    summary: str = ""  # what was found at the start, with sizes
 
     def publish(self, out: str) -> None:
         data = json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
