@@ -156,3 +156,14 @@ class Collapsed:
 
     def describe(self, patches):
         return np.ones((len(patches), 8))
+
+
+class FailingOnce(Block4):
+    """Raises at its first call anywhere, which it notes in a folder that the environment names."""
+
+    def describe(self, patches):
+        mark = Path(os.environ["FAILED_ONCE"]) / "failed"
+        if not mark.exists():
+            mark.touch()
+            raise RuntimeError("the first call fails")
+        return super().describe(patches)

@@ -74,14 +74,12 @@ def count_closer(
     thresholds: Mapped,
     searches: Sequence[Search],
     distance: str,
-    queries_per_tile: int | None = None,
 ) -> Mapped:
     """Counts (closer and equal, thresholds, cuts) of every query of all searches, in shards still to be folded.
 
     `thresholds` holds Rows of distances, the same number for each query of all searches.
     """
-    height = queries_per_tile or CLOSER_QUERIES
-    tiles = [tile for number, search in enumerate(searches) for tile in _tiles(number, search, height)]
+    tiles = [tile for number, search in enumerate(searches) for tile in _tiles(number, search, CLOSER_QUERIES)]
     on_device = uses_device(run, distance)
     stage = CountCloser(features, thresholds, tuple(searches), tuple(tiles), distance, on_device)
     return run.map(stage, len(tiles), 1)
@@ -126,6 +124,14 @@ class CountCloser:
 
     def keys(self, shard: Shard) -> str:
         return self.tiles[shard.index].name
+
+    def work(self, shard: Shard) -> float:
+        tile = self.tiles[shard.index]
+        return float(len(tile.queries) * (tile.references.stop - tile.references.start))
+
+    def rows(self, shard: Shard) -> NDArray[np.int64]:
+        tile = self.tiles[shard.index]
+        return np.unique(self.searches[tile.search].first + tile.queries)
 
 
 def uses_device(run: Run, distance: str) -> bool:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.curves import curve_arrays, curve_file
 from raybench.benchmarks.hbench import inputs as hbench
+from raybench.benchmarks.hbench.cases import classification_cases
 from raybench.benchmarks.hbench.inputs import HBenchOptions
 from raybench.benchmarks.hbench.pairs import (
     PairLists,
@@ -36,6 +38,7 @@ from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
 from raybench.extract.patches import unreadable_images
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats.hbench import write_distances
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking as metrics
@@ -154,6 +157,13 @@ class HBenchClassification:
         pairs = self.segments[-1].stop if self.segments else 0
         return f"{len(self.tasks)} tasks over {pairs:,} pairs in {len(self.segments)} lists"
 
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, MeasuredPairs):
+            return NoTrial()
+        pairs = self.origin.pairs
+        return self.origin.patches.trial(np.union1d(pairs.a_image, pairs.b_image))
+
     def execute(self, run: Run) -> Outcome:
         unreadable: list[str] = []
         if isinstance(self.origin, MeasuredPairs):
@@ -173,8 +183,10 @@ class HBenchClassification:
             note_equal_distances(run, all(arrays["equal"][0] for arrays in scored))
         notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
         table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)
+        drawn = self.origin if isinstance(self.origin, MeasuredPairs) else None
+        pictures = classification_cases(run, drawn, self.tasks, rows, distances)
         further = (*self._views(run, distances), *ties)
-        return Outcome(table, further, (*self.left_out, *unreadable), samples=samples)
+        return Outcome(table, further, (*self.left_out, *unreadable), pictures=pictures, samples=samples)
 
     def _ranked(self, run: Run, distances: Mapped) -> tuple[tuple[PerItem, PerItem], RunSamples | None]:
         """All pairs of each task in order, and its balanced ones; samples if the sequences of all are known."""
@@ -205,7 +217,7 @@ def measured_distances(run: Run, origin: MeasuredPairs) -> tuple[Mapped, list[st
     wanted = images[images >= 0]
     features = patches.features(run, wanted)
     unreadable = unreadable_images(run, features, wanted.tolist()) if job.skip_bad_input else []
-    distances = pair_distances(run, features, pairs, patches.distance, job.shard_size, job.skip_bad_input)
+    distances = pair_distances(run, features, pairs, patches.distance, skip=job.skip_bad_input)
     return run.fold(distances, Rows), [f"{key}: can't be read" for key in unreadable]
 
 
@@ -317,6 +329,9 @@ BENCHMARK = Benchmark(
     name="hbench-classification",
     options=HBenchOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
     can_skip=True,
+    gallery=stored_cases,
 )

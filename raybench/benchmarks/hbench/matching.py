@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.hbench import inputs as hbench
+from raybench.benchmarks.hbench.cases import matching_cases
 from raybench.benchmarks.hbench.image_pairs import (
     GivenMatches,
     MatchingTask,
@@ -32,6 +34,7 @@ from raybench.benchmarks.samples import RunSamples, write_samples
 from raybench.benchmarks.ties import TiedFigure, all_equal, note_equal_distances, tie_tables, tied_figures
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats import hbench_matching as files
 from raybench.formats.hbench_matching import PairMatches
 from raybench.formats.parquet import write_parquet
@@ -109,6 +112,12 @@ class HBenchMatching:
     def summary(self) -> str:
         return f"{len(self.tasks)} tasks over {sum(len(task.pairs) for task in self.tasks):,} image pairs"
 
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, MatchedImages):
+            return NoTrial()
+        return self.origin.patches.trial(np.concatenate([self.origin.pairs.a, self.origin.pairs.b]))
+
     def execute(self, run: Run) -> Outcome:
         if isinstance(self.origin, MatchedImages):
             patches, pairs = self.origin.patches, self.origin.pairs
@@ -127,11 +136,13 @@ class HBenchMatching:
         notes = (*NOTES, *limit_notes(self.job, "pairs of each task"))
         table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, notes)
         per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
+        drawn = self.origin if isinstance(self.origin, MatchedImages) else None
+        pictures = matching_cases(run, drawn, self.tasks, figures, matches)
         ties = tie_tables(run, _ties(self.tasks, scored))
         if not isinstance(self.origin, MatchedImages):
             note_equal_distances(run, all(arrays["equal"][0] for arrays in scored))
         further = (per_pair, _view_table(self.tasks, figures), *ties)
-        return Outcome(table, further, samples=RunSamples("sequences", (samples,)))
+        return Outcome(table, further, pictures=pictures, samples=RunSamples("sequences", (samples,)))
 
 
 def _result_file(task: MatchingTask, matches: Matches) -> bytes:
@@ -266,5 +277,8 @@ BENCHMARK = Benchmark(
     name="hbench-matching",
     options=MatchingOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
+    gallery=stored_cases,
 )

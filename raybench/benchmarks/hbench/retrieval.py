@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.hbench import inputs as hbench
+from raybench.benchmarks.hbench.cases import retrieval_cases
 from raybench.benchmarks.hbench.pools import GivenLists, PoolTask, given_tasks, located_pools, pool_tasks
 from raybench.benchmarks.hbench.views import mean_view_table, query_labels
 from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
@@ -24,6 +26,7 @@ from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats import hbench_retrieval as files
 from raybench.formats.hbench_retrieval import (
     LIST_LENGTH,
@@ -105,6 +108,12 @@ class HBenchRetrieval:
     def summary(self) -> str:
         return f"{len(self.tasks)} tasks with {self.tasks[-1].stop if self.tasks else 0:,} queries"
 
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, SearchedPools):
+            return NoTrial()
+        return self.origin.patches.trial(np.concatenate([pool.images for pool in self.origin.pools]))
+
     def execute(self, run: Run) -> Outcome:
         if isinstance(self.origin, SearchedPools):
             patches, pools = self.origin.patches, self.origin.pools
@@ -124,9 +133,11 @@ class HBenchRetrieval:
         table = Table("hbench_retrieval", COLUMNS, _task_rows(self.tasks, means), FRACTIONS, self._notes())
         seeds = _seed_rows(self.tasks, means)
         further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
+        drawn = self.origin if isinstance(self.origin, SearchedPools) else None
+        pictures = retrieval_cases(run, drawn, self.tasks, [patch for _, patch in means], lists, scores)
         ties = tie_tables(run, _ties(self.tasks, scored, self.job.options.compat))
         further = (*further, _view_table(self.tasks, scored), *ties)
-        return Outcome(table, further, samples=RunSamples("sequences", (samples,)))
+        return Outcome(table, further, pictures=pictures, samples=RunSamples("sequences", (samples,)))
 
     def _notes(self) -> tuple[str, ...]:
         notes = [*NOTES]
@@ -288,5 +299,8 @@ BENCHMARK = Benchmark(
     name="hbench-retrieval",
     options=RetrievalOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
+    gallery=stored_cases,
 )

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
+from raybench.benchmarks.hpatches.cases import matching_cases
 from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
     NOISE_LEVELS,
@@ -42,6 +44,7 @@ from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
 from raybench.extract.patches import Features
+from raybench.extract.trials import Trial
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
@@ -113,6 +116,10 @@ class HPatchesMatching:
     def summary(self) -> str:
         return f"{self.patches.split_names}: {len(self.reference):,} image pairs"
 
+    @property
+    def trial(self) -> Trial:
+        return self.patches.trial(np.union1d(self.reference, self.target))
+
     def execute(self, run: Run) -> Outcome:
         features = self.patches.features(run, np.union1d(self.reference, self.target))
         described = self.patches.described
@@ -127,10 +134,13 @@ class HPatchesMatching:
         figures = values[:, 0]  # (image pairs, 2)
         main = mean_table("hpatches_matching", None, self.tests, figures, self.notes)
         views = [mean_table(f"by_{view}", view, self.tests, figures) for view in SEQUENCE_VIEWS]
+        images = (self.reference, self.target)
+        pictures = matching_cases(run, self.patches, self.tests, images, features, figures[:, 0])
         means = level_means(main, FIGURES)
         ties = tie_tables(run, with_means(_ties(splits, values), means))
         further = (*views, image_pair_table(self.tests, figures), *ties)
-        return Outcome(main, further, facts=self.patches.facts, samples=RunSamples("sequences", (samples,), means))
+        of_run = RunSamples("sequences", (samples,), means)
+        return Outcome(main, further, facts=self.patches.facts, pictures=pictures, samples=of_run)
 
 
 @dataclass(frozen=True)
@@ -270,5 +280,8 @@ BENCHMARK = Benchmark(
     name="hpatches-matching",
     options=HPatchesOptions,
     prepare=prepare,
+    keys=("split", "noise"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of((*FIGURES, *PAIR_FIGURES)),
+    gallery=stored_cases,
 )

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
+from raybench.benchmarks.hpatches.cases import FoundViews, retrieval_cases
 from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
     NOISE_LEVELS,
@@ -39,6 +41,7 @@ from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures, with_
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import ReferencePatches
 from raybench.formats.parquet import write_parquet
@@ -155,13 +158,18 @@ class HPatchesRetrieval:
         distractors = sum(len(one.search.references) for one in self.splits)
         return f"{self.patches.split_names}: {queries:,} queries, {distractors:,} distractors"
 
+    @property
+    def trial(self) -> Trial:
+        distractors = [one.search.references.image for one in self.splits]
+        return self.patches.trial(np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
+
     def execute(self, run: Run) -> Outcome:
         searches = [one.search for one in self.splits]
         distractors = [search.references.image for search in searches]
         features = self.patches.features(run, np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
-        distance, size = self.patches.described.distance, self.patches.described.job.shard_size
-        near = run.fold(pair_distances(run, features, self.views, distance, size), Rows)
-        closer = run.fold(count_closer(run, features, near, searches, distance, size), Counts)
+        distance = self.patches.described.distance
+        near = run.fold(pair_distances(run, features, self.views, distance), Rows)
+        closer = run.fold(count_closer(run, features, near, searches, distance), Counts)
         scores = run.each(score_queries, self.splits, near, closer, version=2)
         samples = run.each(sample_queries, self.splits, scores, version=1)
         write_samples(run, self.splits, samples)
@@ -169,10 +177,12 @@ class HPatchesRetrieval:
         found = run.read_each(scores)
         main = retrieval_table(self.splits, found, self.notes)
         views = [retrieval_view(view, self.splits, found) for view in SEQUENCE_VIEWS]
+        seen = FoundViews(self.views, near, closer, scores.whole)
+        pictures = retrieval_cases(run, self.patches, self.splits[0], POOL_SIZES[-1], features, seen)
         means = level_means(main, FIGURES)
         ties = tie_tables(run, with_means(_ties(self.splits, found), means))
         samples_of_run = RunSamples("sequences", (samples,), means)
-        return Outcome(main, (*views, *ties), facts=self.patches.facts, samples=samples_of_run)
+        return Outcome(main, (*views, *ties), facts=self.patches.facts, pictures=pictures, samples=samples_of_run)
 
 
 FIGURES = (
@@ -279,5 +289,8 @@ BENCHMARK = Benchmark(
     name="hpatches-retrieval",
     options=HPatchesOptions,
     prepare=prepare,
+    keys=("split", "noise", "pool"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
+    gallery=stored_cases,
 )

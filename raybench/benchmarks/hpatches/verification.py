@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.curves import curve_arrays, curve_file
+from raybench.benchmarks.hpatches.cases import verification_cases
 from raybench.benchmarks.hpatches.inputs import (
     NOISE_LEVELS,
     HPatchesOptions,
@@ -34,6 +36,7 @@ from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures, with_
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import NumberedPairs
 from raybench.formats.shardfile import Arrays
@@ -188,6 +191,11 @@ class HPatchesVerification:
         pairs = sum(len(listed) for listed in self.lists.values())
         return f"{self.patches.split_names}: {pairs:,} pairs at {len(NOISE_LEVELS)} noise levels"
 
+    @property
+    def trial(self) -> Trial:
+        images = [np.union1d(pairs.a_image, pairs.b_image) for pairs in _pairs(self.patches, self.lists)]
+        return self.patches.trial(np.concatenate(images))
+
     def execute(self, run: Run) -> Outcome:
         wanted = [np.union1d(pairs.a_image, pairs.b_image) for pairs in _pairs(self.patches, self.lists)]
         features = self.patches.features(run, np.unique(np.concatenate(wanted)))
@@ -197,7 +205,6 @@ class HPatchesVerification:
             features,
             Pairs.joined(_pairs(self.patches, self.lists)),  # held by nobody else once they are brought into order
             described.distance,
-            described.job.shard_size,
         )
         distances = run.fold(measured, Rows)
         ranked = run.each(rank_lists, self.rankings, self.sequences, distances, version=1)
@@ -211,8 +218,10 @@ class HPatchesVerification:
         whole = [ranking for ranking in self.rankings if ranking.balanced]
         groups = run.each(score_groups, whole, self.sequences, distances, version=1)
         views = group_tables(whole, self.sequences, run.read_each(groups))
+        pairs = _pairs(self.patches, self.lists)
+        pictures = verification_cases(run, self.patches, self.rankings, pairs, distances)
         samples = RunSamples("sequences", (ranked,), means)
-        return Outcome(main, (*views, *ties), facts=self.patches.facts, samples=samples)
+        return Outcome(main, (*views, *ties), facts=self.patches.facts, pictures=pictures, samples=samples)
 
 
 FIGURES = (
@@ -320,5 +329,8 @@ BENCHMARK = Benchmark(
     name="hpatches-verification",
     options=VerificationOptions,
     prepare=prepare,
+    keys=("split", "noise", "negatives"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
+    gallery=stored_cases,
 )
