@@ -22,6 +22,7 @@ from raybench.benchmarks.copies.figures import (
     score_candidates,
 )
 from raybench.benchmarks.copies.samples import disc_samples
+from raybench.benchmarks.copies.ties import disc_ties
 from raybench.benchmarks.job import Job, Outcome
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList, Problems
@@ -110,7 +111,7 @@ class PredictionsPlan:
         samples = disc_samples(run, candidates, self.truth, self.queries, None)
         return Outcome(
             disc_table(scored, [FROM_FILE], self.job.options.metadata, [note_of(HEADLINE)]),
-            further_disc_tables(scored, [FROM_FILE]),
+            (*further_disc_tables(scored, [FROM_FILE]), *disc_ties(run, candidates, self.truth, scored)),
             facts={
                 "queries": len(self.queries),
                 "references": len(self.references),
