@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import stat
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
@@ -160,6 +161,30 @@ def publish(uri: str, data: bytes | memoryview) -> None:
             file.write(data)
 
     with_retries(uri, write)
+
+
+def check_folder_name(uri: str) -> None:
+    """Refuse a folder's name that a file on disk has, or that leads through a file."""
+    path = local_path(uri)
+    for above in (path, *path.parents) if path is not None else ():
+        if above.exists():
+            if not above.is_dir():
+                raise StorageError(f"{uri}: {'this' if above == path else above} is a file; name a folder")
+            return
+
+
+def try_writing(uri: str) -> None:
+    """Write a small file to a folder, which may not be there yet, and remove it; raises StorageError."""
+    check_folder_name(uri)
+    name, path = f".raybench-check-{uuid.uuid4().hex}", local_path(uri)
+    # On disk in the folder in which others would be made: nothing but this file itself is, and not for long.
+    above = uri if path is None else str(next(folder for folder in (path, *path.parents) if folder.exists()))
+    try:
+        publish(join(above, name), b"")
+        delete(join(above, name))
+    except StorageError as error:
+        said = str(error).replace(f"/{name}", "")
+        raise StorageError(said if above == uri else f"{uri}: can't be made; {said}") from error
 
 
 def delete(uri: str) -> None:

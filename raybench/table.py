@@ -10,6 +10,7 @@ import io
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from raybench.visible import in_html, visible
 
@@ -81,6 +82,21 @@ class Table:
         rows = [self.columns, *self.shown()]
         body = [" & ".join(cell.translate(escape) for cell in row) + r" \\" for row in rows]
         return "\n".join([rf"\begin{{tabular}}{{{alignment}}}", body[0], r"\hline", *body[1:], r"\end{tabular}"]) + "\n"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.to_html()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table for whoever speaks Arrow's C interface: pandas, polars, pyarrow, duckdb."""
+        import pyarrow
+
+        arrays = [_arrow_array([row[place] for row in self.rows]) for place in range(len(self.columns))]
+        table = pyarrow.Table.from_arrays(arrays, names=list(self.columns))
+        return table.__arrow_c_stream__(requested_schema)
 
     def to_html(self) -> str:
         """A `<table>` with everything escaped."""
@@ -186,6 +202,17 @@ def joined(name: str, label: str, tables: Sequence[tuple[str, Table]], notes: tu
     first = tables[0][1]
     rows = [(title, *row) for title, table in tables for row in table.rows]
     return Table(name, (label, *first.columns), tuple(rows), first.fractions, notes)
+
+
+def _arrow_array(cells: Sequence[Cell]) -> Any:
+    """A column of one type: text if any cell is, else float64 if any has a fraction, else int64; undefined is null."""
+    import pyarrow
+
+    defined = [cell for cell in cells if not _is_undefined(cell)]
+    if any(isinstance(cell, str) for cell in defined):
+        return pyarrow.array([None if _is_undefined(cell) else _exact(cell) for cell in cells], pyarrow.string())
+    kind = pyarrow.int64() if defined and not any(isinstance(cell, float) for cell in defined) else pyarrow.float64()
+    return pyarrow.array([None if _is_undefined(cell) else cell for cell in cells], kind)
 
 
 def _exact(cell: Cell) -> str:

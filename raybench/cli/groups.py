@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from raybench.benchmarks.options import GROUPS
+from raybench.cli.lines import command_lines
 
 Declared = Callable[[], tuple[list[click.Option], dict[str, str]]]  # options, and the group of each by its key
 
@@ -15,9 +16,9 @@ Declared = Callable[[], tuple[list[click.Option], dict[str, str]]]  # options, a
 class GroupedCommand(click.Command):
     """A command of a benchmark, whose module is imported only once its options are asked for: lists do without."""
 
-    def __init__(self, name: str, declared: Declared, **more: Any) -> None:
+    def __init__(self, name: str, declared: Declared, examples: Sequence[str], **more: Any) -> None:
         super().__init__(name, **more)
-        self._declared = declared
+        self._declared, self._examples = declared, examples
         self._groups: dict[str, str] = {}  # what is in none comes with the last
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -25,6 +26,13 @@ class GroupedCommand(click.Command):
             options, self._groups = self._declared()
             self.params = list(options)
         return super().get_params(ctx)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self._examples:
+            formatter.write_paragraph()
+            formatter.write("Examples:\n")
+            for given in self._examples:
+                formatter.write(f"{command_lines(f'{ctx.command_path} {given}', formatter.width)}\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for group in GROUPS:

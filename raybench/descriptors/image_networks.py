@@ -94,7 +94,7 @@ class TorchNetwork(ImageNetwork):
 
         values = normalised_on_device(pictures, *self._constants).to(getattr(torch, self._precision.dtype))
         try:
-            output = run_as_it_is(self._model, values)
+            output = run_as_it_is(self._model, values, self._path)
         except RuntimeError as cause:
             if self._precision.compile and type(cause).__module__.startswith("torch._"):  # dynamo's and inductor's own
                 raise ConfigError(

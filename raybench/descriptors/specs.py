@@ -19,6 +19,7 @@ from raybench import storage
 from raybench.descriptors.argument_files import FETCHED, NamedFile, file_digest, found_again
 from raybench.descriptors.cuda import device_for_torch
 from raybench.descriptors.libraries import libraries_of
+from raybench.descriptors.own_errors import blamed_on_class
 from raybench.descriptors.own_identity import OwnIdentity, own_identity
 from raybench.descriptors.own_imports import Digests, opened_as_digested
 from raybench.descriptors.precision import EXACT, Precision
@@ -57,7 +58,8 @@ class DescriptorSpec:
         arguments = found_again(dict(self.arguments), self.files, self.folder)
         if isinstance(arguments.get(FETCHED), str):
             arguments[FETCHED] = str(storage.fetch(arguments[FETCHED]))
-        return opened_as_digested(self.modules, lambda: class_of(self.target, self.folder)(**arguments))
+        with blamed_on_class(self.target):
+            return opened_as_digested(self.modules, lambda: class_of(self.target, self.folder)(**arguments))
 
     @property
     def digest_notes(self) -> tuple[str, ...]:
@@ -67,6 +69,22 @@ class DescriptorSpec:
             for doubt in self.doubts
         )
 
+    def placed(self, descriptor: Any, gpu: bool) -> Any:
+        """The open descriptor on the device that this process has."""
+        with blamed_on_class(self.target):
+            return moved(descriptor, gpu)
+
+    def prepared(self, descriptor: Any, pixels: NDArray[Any]) -> Any:
+        """What the open descriptor's `prepare` makes of patches, or of one picture."""
+        with blamed_on_class(self.target):
+            return descriptor.prepare(pixels)
+
+    def described_each(self, descriptor: Any, batches: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """The rows of each batch, by the open descriptor's own way to take several if it has one."""
+        describe_each = getattr(descriptor, "describe_each", None)
+        with blamed_on_class(self.target):
+            yield from map(descriptor.describe, batches) if describe_each is None else describe_each(batches)
+
 
 def moved(descriptor: Any, gpu: bool) -> Any:
     """The descriptor on the device that this process really has: a logical GPU of Ray's is no CUDA device."""
@@ -74,12 +92,6 @@ def moved(descriptor: Any, gpu: bool) -> Any:
     if move is not None:
         move(device_for_torch(gpu))
     return descriptor
-
-
-def described_each(descriptor: Any, batches: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """The rows of each batch, by the descriptor's own way to take several if it has one."""
-    describe_each = getattr(descriptor, "describe_each", None)
-    return iter(map(descriptor.describe, batches) if describe_each is None else describe_each(batches))
 
 
 def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: Precision = EXACT) -> DescriptorSpec:

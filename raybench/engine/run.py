@@ -58,8 +58,8 @@ class Partial(Protocol):
 class StageRecord:
     """What the manifest says of one stage: shards in all, found in the store, computed now.
 
-    `attempts`: with the failures of shards. `lost`: how often shards were given out again because a node or an actor
-    went, which is no failure of theirs.
+    `items`, `rows`: of those computed now. `attempts`: with the failures of shards. `lost`: how often shards were given
+    out again because a node or an actor went, which is no failure of theirs.
     """
 
     name: str
@@ -67,6 +67,7 @@ class StageRecord:
     shards: int
     found: int
     computed: int
+    items: int
     rows: int
     size_bytes: int
     seconds: float
@@ -186,6 +187,7 @@ class Run:
                 shards=found + len(shards),
                 found=found,
                 computed=receipts.computed,
+                items=receipts.items,
                 rows=receipts.rows,
                 size_bytes=receipts.size_bytes,
                 seconds=round(time.monotonic() - started, 3),

@@ -88,10 +88,10 @@ def test_neither_tiny_nor_huge_numbers_mislead(distance, scale):
     distances = every_distance(queries, references, distance)
     found = closer_counts(queries, references, thresholds, np.full((30, 1), 150), groups, distance)
     assert found[:, :, 0].tolist() == (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
-    _, closer = nearest_and_closer(queries, references, np.arange(30), 3, distance, ByNumpy(700))
+    _, found = nearest_and_closer(queries, references, np.arange(30), 3, distance, ByNumpy(700))
     true = distances[np.arange(30), np.arange(30), None]
     before = (distances < true) | ((distances == true) & (np.arange(150) < np.arange(30)[:, None]))
-    assert closer.tolist() == before.sum(axis=1).tolist()
+    assert found.closer.tolist() == before.sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize("distance", ["L2", "squared_L2", "ip", "L1"])
@@ -123,10 +123,13 @@ def test_the_references_before_the_true_one_are_those_of_exact_distances(tiler, 
     )
     k = data.draw(st.integers(1, FEW + 2))
     order = np.argsort(distances, axis=1, kind="stable")
-    found, closer = nearest_and_closer(queries, references, truth, k, distance, tiler)
+    found, before = nearest_and_closer(queries, references, truth, k, distance, tiler)
     assert found.place.tolist() == order[:, :k].tolist()
     assert found.distance.tobytes() == np.take_along_axis(distances, order[:, :k], axis=1).tobytes()
-    assert closer.tolist() == (order == truth[:, None]).argmax(axis=1).tolist()
+    assert before.closer.tolist() == (order == truth[:, None]).argmax(axis=1).tolist()
+    own = np.take_along_axis(distances, truth[:, None], axis=1)
+    assert before.fewest.tolist() == (distances < own).sum(axis=1).tolist()
+    assert before.most.tolist() == ((distances <= own).sum(axis=1) - 1).tolist()
 
 
 @pytest.mark.parametrize("distance", ["L2", "squared_L2", "ip"])
@@ -141,8 +144,10 @@ def test_a_bound_that_is_too_small_is_found_out(monkeypatch, distance):
         groups = np.zeros(20, np.int32), np.ones(200, np.int32)
         found = closer_counts(queries, references, thresholds, np.full((20, 1), 200), groups, distance)
         wrong += found[:, :, 0].tolist() != (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
-        _, closer = nearest_and_closer(queries, references, np.arange(20), 1, distance)
-        wrong += closer.tolist() != (distances < distances[np.arange(20), np.arange(20), None]).sum(axis=1).tolist()
+        _, before = nearest_and_closer(queries, references, np.arange(20), 1, distance)
+        wrong += (
+            before.closer.tolist() != (distances < distances[np.arange(20), np.arange(20), None]).sum(axis=1).tolist()
+        )
     assert wrong
 
 

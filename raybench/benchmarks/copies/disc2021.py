@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.copies import sets as image_sets
+from raybench.benchmarks.copies.asked_cases import disc_cases
 from raybench.benchmarks.copies.disc_options import DEFAULT_NORM, NO_NORM, DiscOptions
 from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, find_truth, true_pairs
 from raybench.benchmarks.copies.figures import (
@@ -29,7 +31,7 @@ from raybench.benchmarks.copies.figures import (
     score_candidates,
 )
 from raybench.benchmarks.copies.finished_predictions import PredictionsPlan, prepare_predictions
-from raybench.benchmarks.copies.mistakes import draw_mistakes, mistake_gallery
+from raybench.benchmarks.copies.mistakes import Threshold, draw_mistakes
 from raybench.benchmarks.copies.samples import disc_samples
 from raybench.benchmarks.copies.sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Outcome
@@ -38,9 +40,11 @@ from raybench.engine.items import PerItem
 from raybench.engine.run import Run
 from raybench.errors import ProblemList, Problems
 from raybench.extract.isc_files import isc_content, submission_file
+from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet
 from raybench.formats.disc import write_predictions
 from raybench.formats.names import Names
+from raybench.formats.shardfile import Arrays
 from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
 from raybench.search.set_search import FoundNeighbours, search_sets_by
@@ -117,6 +121,10 @@ class DiscPlan:
         counts = ", ".join(f"{len(images):,} {images.role}" for images in self.sets.all)
         return f"{counts}, {len(self.sets.truth):,} true pairs"
 
+    @property
+    def trial(self) -> Trial:
+        return image_sets.trial(self.job, self.sets.all, self.descriptor, self.notes)
+
     def execute(self, run: Run) -> Outcome:
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
@@ -150,7 +158,7 @@ class DiscPlan:
         if options.export_descriptors:
             self._write_descriptors(run, vectors)
         samples = disc_samples(run, shown, truth, sets.queries.names, sets.references.names)
-        pictures = draw_mistakes(run, shown[:1], truth, sets.queries, sets.references)
+        pictures = draw_mistakes(run, shown[:1], truth, sets.queries, sets.references, _threshold(scored, shown[:1]))
         return Outcome(
             main,
             further_disc_tables(scored, order),
@@ -205,6 +213,11 @@ def _both_kinds(run: Run, codec: str, norm: str, found: FoundNeighbours, bias: P
     yield Candidates(Variant(codec, norm, "global"), global_pairs(run, found, bias))
 
 
+def _threshold(scored: Mapping[Variant, Arrays], shown: list[Candidates]) -> Threshold:
+    """That of the row whose mistakes are drawn."""
+    return Threshold(float(scored[shown[0].variant]["threshold_at"][0]) if shown else float("nan"))
+
+
 def _skip_notes(images: int, pairs: int) -> Iterable[str]:
     if images:
         yield f"SKIPPED: {images:,} images could not be read; {pairs:,} true pairs are left out with them."
@@ -227,5 +240,6 @@ BENCHMARK = Benchmark(
     fractions=DISC_FRACTIONS,
     can_skip=True,
     main_table="disc_metrics",
-    gallery=mistake_gallery,
+    gallery=stored_cases,
+    cases=disc_cases,
 )

@@ -25,6 +25,7 @@ from raybench.benchmarks.copies.samples import disc_samples
 from raybench.benchmarks.job import Job, Outcome
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats.disc_predictions import (
     LineBlock,
     check_predictions,
@@ -95,6 +96,10 @@ class PredictionsPlan:
     @property
     def summary(self) -> str:
         return f"{self.count:,} predictions, {len(self.truth):,} true pairs"
+
+    @property
+    def trial(self) -> Trial:
+        return NoTrial()
 
     def execute(self, run: Run) -> Outcome:
         read = run.each(load_predictions, self.blocks, self.queries, self.references, version=1)

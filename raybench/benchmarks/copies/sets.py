@@ -13,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.job import DescribedOptions, Job, device_for, note_digest
+from raybench.benchmarks.job import DescribedOptions, Job, device_for, note_digest, trial_device
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.precision import DTYPES, Precision
 from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
+from raybench.extract.image_trial import ImageTrial
 from raybench.extract.images import Described, Extraction, describe_folders
 from raybench.extract.isc_files import descriptor_file, isc_content
+from raybench.extract.trials import NoTrial, Trial
 from raybench.extract.vector_set import VectorSet, read_set, take_rows
 from raybench.formats.images import Preprocess
 from raybench.formats.limits import USUAL, Limits
@@ -57,6 +59,7 @@ class CopyOptions(DescribedOptions):
         "FAISS index_factory strings ending in Flat, separated by ;",
         "protocol",
         default_words="the published list",
+        separator=";",
     )
     metadata: str | None = option(None, "text for a last column `metadata` of the main table", "protocol")
     export_descriptors: bool = option(
@@ -240,13 +243,29 @@ def describe(
     stored = {one.role: _read(run, one, job.shard_size) for one in sets if isinstance(one, StoredVectors)}
     if descriptor is None:
         return stored
-    folders = {one.role: one.source for one in sets if isinstance(one, PictureSet)}
     note_digest(run, descriptor)
     device = device_for(job, run, descriptor.uses_gpu)
     descriptor.precision.check_device(device)
-    batch_size, shard_size, rotate = job.batch_size, job.shard_size, job.options.exif_rotate
-    how = Extraction(descriptor, device, batch_size, shard_size, job.skip_bad_input, rotate)
-    return stored | describe_folders(run, folders, how)
+    return stored | describe_folders(run, _folders(sets), _extraction(job, descriptor, device))
+
+
+def trial(
+    job: Job[CopyOptions], sets: Sequence[ImageSet], descriptor: ImageSpec | None, notes: tuple[str, ...]
+) -> Trial:
+    """What `check` tries of these sets; vectors on disk were looked through already."""
+    if descriptor is None:
+        return NoTrial(notes)
+    how = _extraction(job, descriptor, trial_device(job, descriptor.uses_gpu))
+    return ImageTrial(_folders(sets), how, (*notes, *descriptor.digest_notes))
+
+
+def _folders(sets: Sequence[ImageSet]) -> dict[str, ImageFolder]:
+    return {one.role: one.source for one in sets if isinstance(one, PictureSet)}
+
+
+def _extraction(job: Job[CopyOptions], descriptor: ImageSpec, device: str) -> Extraction:
+    rotate = job.options.exif_rotate
+    return Extraction(descriptor, device, job.batch_size, job.shard_size, job.skip_bad_input, rotate)
 
 
 def _read(run: Run, images: StoredVectors, shard_size: int | None) -> Described:

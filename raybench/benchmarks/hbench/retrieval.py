@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.hbench import inputs as hbench
+from raybench.benchmarks.hbench.cases import retrieval_cases
 from raybench.benchmarks.hbench.inputs import ResultFiles, TaskFiles
 from raybench.benchmarks.hbench.views import mean_view_table, query_labels
 from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
@@ -23,6 +25,7 @@ from raybench.benchmarks.patches import DescribedPatches
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats import hbench_retrieval as files
 from raybench.formats.hbench_retrieval import (
     LIST_LENGTH,
@@ -195,6 +198,12 @@ class HBenchRetrieval:
     def summary(self) -> str:
         return f"{len(self.tasks)} tasks with {self.tasks[-1].stop if self.tasks else 0:,} queries"
 
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, SearchedPools):
+            return NoTrial()
+        return self.origin.patches.trial(np.concatenate([pool.images for pool in self.origin.pools]))
+
     def execute(self, run: Run) -> Outcome:
         if isinstance(self.origin, SearchedPools):
             patches, pools = self.origin.patches, self.origin.pools
@@ -212,7 +221,9 @@ class HBenchRetrieval:
         table = Table("hbench_retrieval", COLUMNS, _task_rows(self.tasks, means), FRACTIONS, self._notes())
         seeds = _seed_rows(self.tasks, means)
         further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
-        return Outcome(table, (*further, _view_table(self.tasks, scored)))
+        drawn = self.origin if isinstance(self.origin, SearchedPools) else None
+        pictures = retrieval_cases(run, drawn, self.tasks, [patch for _, patch in means], lists, scores)
+        return Outcome(table, (*further, _view_table(self.tasks, scored)), pictures=pictures)
 
     def _notes(self) -> tuple[str, ...]:
         notes = [*NOTES]
@@ -331,4 +342,5 @@ BENCHMARK = Benchmark(
     keys=("task",),
     figures=columns_of(FIGURES),
     fractions=FRACTIONS,
+    gallery=stored_cases,
 )

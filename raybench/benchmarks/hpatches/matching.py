@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
+from raybench.benchmarks.hpatches.cases import matching_cases
 from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
     NOISE_LEVELS,
@@ -31,6 +33,7 @@ from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.errors import ProblemList
 from raybench.extract.patches import Features
+from raybench.extract.trials import Trial
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
@@ -99,6 +102,10 @@ class HPatchesMatching:
     def summary(self) -> str:
         return f"{self.patches.split_names}: {len(self.reference):,} image pairs"
 
+    @property
+    def trial(self) -> Trial:
+        return self.patches.trial(np.union1d(self.reference, self.target))
+
     def execute(self, run: Run) -> Outcome:
         features = self.patches.features(run, np.union1d(self.reference, self.target))
         described = self.patches.described
@@ -108,7 +115,11 @@ class HPatchesMatching:
         figures = run.read(run.fold(matched, Rows), 0)["values"]  # (image pairs, 2)
         main = mean_table("hpatches_matching", None, self.tests, figures, self.notes)
         views = [mean_table(f"by_{view}", view, self.tests, figures) for view in SEQUENCE_VIEWS]
-        return Outcome(main, (*views, image_pair_table(self.tests, figures)), facts=self.patches.facts)
+        images = (self.reference, self.target)
+        pictures = matching_cases(run, self.patches, self.tests, images, features, figures[:, 0])
+        return Outcome(
+            main, (*views, image_pair_table(self.tests, figures)), facts=self.patches.facts, pictures=pictures
+        )
 
 
 @dataclass(frozen=True)
@@ -195,4 +206,5 @@ BENCHMARK = Benchmark(
     keys=("split", "noise"),
     figures=columns_of(FIGURES),
     fractions=fractions_of((*FIGURES, *PAIR_FIGURES)),
+    gallery=stored_cases,
 )

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
+from raybench.benchmarks.hpatches.cases import FoundViews, retrieval_cases
 from raybench.benchmarks.hpatches.inputs import (
     EVERY_NUMBER,
     NOISE_LEVELS,
@@ -30,6 +32,7 @@ from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import ReferencePatches
 from raybench.formats.parquet import write_parquet
@@ -139,6 +142,11 @@ class HPatchesRetrieval:
         distractors = sum(len(one.search.references) for one in self.splits)
         return f"{self.patches.split_names}: {queries:,} queries, {distractors:,} distractors"
 
+    @property
+    def trial(self) -> Trial:
+        distractors = [one.search.references.image for one in self.splits]
+        return self.patches.trial(np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
+
     def execute(self, run: Run) -> Outcome:
         searches = [one.search for one in self.splits]
         distractors = [search.references.image for search in searches]
@@ -151,7 +159,9 @@ class HPatchesRetrieval:
         found = run.read_each(scores)
         main = retrieval_table(self.splits, found, self.notes)
         views = [retrieval_view(view, self.splits, found) for view in SEQUENCE_VIEWS]
-        return Outcome(main, tuple(views), facts=self.patches.facts)
+        seen = FoundViews(self.views, near, closer, scores.whole)
+        pictures = retrieval_cases(run, self.patches, self.splits[0], POOL_SIZES[-1], features, seen)
+        return Outcome(main, tuple(views), facts=self.patches.facts, pictures=pictures)
 
 
 FIGURES = (
@@ -242,4 +252,5 @@ BENCHMARK = Benchmark(
     keys=("split", "noise", "pool"),
     figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
+    gallery=stored_cases,
 )
