@@ -131,7 +131,7 @@ def test_several_runs_are_corrected_for(tmp_path):
     column = by_run(found, "accuracy-at-1")
     for name in ("run1", "run2"):
         assert column[name]["p"] <= column[name]["p_holm"] <= 2 * column[name]["p"]
-    assert any("only 4 queries" in note for note in found.notes)
+    assert any("rest on 4 queries" in note and "no p is below 0.12" in note for note in found.notes)
 
 
 def test_draws_are_those_of_the_run_itself(folder, tmp_path):
@@ -249,6 +249,15 @@ def test_a_broken_sample_is_named(raybench, folder, tmp_path, name):
     shutil.copytree(folder / "fine", tmp_path / "broken")
     (tmp_path / "broken" / name).write_bytes(b"{}")
     only_line(raybench("compare", folder / "fine", tmp_path / "broken"), name, "run again with --overwrite")
+
+
+def test_a_sample_whose_arrays_do_not_fit_is_named(folder, tmp_path):
+    shutil.copytree(folder / "fine", tmp_path / "broken")
+    file = tmp_path / "broken/samples/Flat_None_knn_pooled.npz"
+    with np.load(file) as arrays:
+        np.savez(file, **{**arrays, "first": arrays["first"] + QUERIES})
+    with pytest.raises(InputError, match="pooled.npz is no sample of a run"):
+        compare([str(folder / "fine"), str(tmp_path / "broken")])
 
 
 def test_of_a_folder_with_several_runs_the_one_like_the_others_is_taken(raybench, folder, tmp_path):
