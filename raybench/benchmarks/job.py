@@ -44,7 +44,12 @@ class Job(Generic[BenchmarkOptions]):
         separator=",",
     )
     shard_size: int | None = option(
-        None, "items per shard; never changes a figure", EXECUTION, default_words="by stage", least=1
+        None,
+        "images per shard of an extraction, images or image pairs per shard of a search of images; other stages choose "
+        "their own; never changes a figure",
+        EXECUTION,
+        default_words="by stage",
+        least=1,
     )
     batch_size: int | None = option(
         None, "patches or images that a descriptor sees at once", EXECUTION, default_words="by descriptor", least=1

@@ -72,6 +72,9 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
             show_table(found.tables[0], f"{place} and on the page")
             say(f"table {place}")
             say(f"report {found.report}")
+            for note in found.tables[0].notes:
+                if note.startswith("WARNING"):
+                    say(note, err=True)
         if kind_shown(settings.progress) in ("bar", "lines"):
             _end(names, given, [found.out for found in evaluations if not found.already_done], seconds)
         refuse_figures_below(evaluations, settings)

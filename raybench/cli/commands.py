@@ -27,6 +27,7 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "list": "listing:list_",
     "demo": "demo:demo",
     "check": "benchmarks:check",
+    "plan": "plan:plan",
     "run": "benchmarks:run",
     "compare": "compare:compare",
     "report": "report:report",

@@ -23,7 +23,7 @@ from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError
+from raybench.errors import DataError, ProblemList
 from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.formats.shardfile import Arrays
 from raybench.sources.patches import Source
@@ -92,6 +92,9 @@ class Extract:
     def keys(self, shard: Shard) -> str:
         return _range(self.source.keys, shard)
 
+    def counts(self, shard: Shard) -> NDArray[np.int64]:
+        return _counts(self.source, shard)
+
     def _prepared(self, uri: str, patches: NDArray[np.uint8]) -> NDArray[Any]:
         prepared: NDArray[Any] = self.descriptor.prepared(self._opened, patches)
         shape = getattr(prepared, "shape", ())
@@ -154,6 +157,9 @@ class ReadVectors:
 
     def keys(self, shard: Shard) -> str:
         return _range(self.source.keys, shard)
+
+    def counts(self, shard: Shard) -> NDArray[np.int64]:
+        return _counts(self.source, shard)
 
 
 @dataclass(frozen=True)
@@ -335,6 +341,12 @@ def _as_bytes(uri: str, vectors: NDArray[Any]) -> NDArray[np.uint8]:
     if len(bad):
         raise DataError(f"{uri}: line {bad[0] + 1}: --distance hamming needs bits (0, 1) or bytes (0..255)")
     return narrow
+
+
+def _counts(source: Source, shard: Shard) -> NDArray[np.int64]:
+    """The patches of each image of a shard, from headers alone; 0 where they can't be told."""
+    counts = source.counts(range(shard.start, shard.stop), ProblemList())
+    return np.array([counts.get(item, 0) for item in range(shard.start, shard.stop)], np.int64)
 
 
 def _range(keys: tuple[str, ...], shard: Shard) -> str:

@@ -22,7 +22,7 @@ from raybench.runs.floors import floors_of, refuse_below
 from raybench.runs.former import former_run
 from raybench.runs.intervals import with_samples
 from raybench.runs.jobs import Settings
-from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
+from raybench.runs.manifest import Manifest, differences_of, read_manifest, refuse_other_run
 from raybench.runs.remembered import remember
 from raybench.runs.report.curves import curves_of
 from raybench.runs.report.page import Shown, write_report
@@ -172,6 +172,8 @@ def _evaluate(ready: Ready, settings: Settings, session: ComingSession) -> Evalu
             return _found(job, settings, there)
         # What is there is removed only once the run has started, and until it is done the manifest knows of it.
         asked = dataclasses.replace(ready.asked, files=there.files if there else [])
+        if there is not None and there.status != "done" and (differences := differences_of(there, asked)):
+            session.say(f"{job.out}: takes the place of a run that did not end ({'; '.join(differences)})")
         return _perform(job, settings, asked, ready.plan, session.get())
 
 
@@ -196,6 +198,7 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     done = dataclasses.replace(
         asked,
         status="done",
+        summary=plan.summary,
         stages=[dataclasses.asdict(record) for record in run.records],
         files=files,
         skipped=list(outcome.skipped),

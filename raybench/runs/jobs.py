@@ -121,10 +121,7 @@ def _check(benchmark: Benchmark, job: Job[Any], settings: Settings) -> None:
         raise ConfigError("--gpus and --device cpu contradict each other; give one of them")
     if job.accelerator_type is not None:
         _check_accelerators(job, settings)
-    for name in ("data", "features"):
-        folder = getattr(job.options, name, None)
-        if job.out and folder and f"{job.out}/".startswith(f"{folder}/"):
-            raise ConfigError(f"--out {job.out}: is inside --{name}; results would be taken for input")
+    _check_apart(benchmark, job)
     if not settings.keep_stages and job.store != job.own_store:
         raise ConfigError("--keep-stages no: the store is shared (--store), other runs may need its stages")
     if job.skip_bad_input and not benchmark.can_skip:
@@ -132,6 +129,20 @@ def _check(benchmark: Benchmark, job: Job[Any], settings: Settings) -> None:
             f"{benchmark.name}: --on-bad-input skip: a ranking of whole images has no figure without some of them; "
             "mend the input"
         )
+
+
+def _check_apart(benchmark: Benchmark, job: Job[Any]) -> None:
+    """That the output folder is none of the inputs, inside none of them, and holds none of them."""
+    inputs = [one for one in options_of(benchmark.options) if one.is_uri and getattr(job.options, one.key)]
+    for one in inputs if job.out else ():
+        given = getattr(job.options, one.key)
+        out, uri = (f"{os.path.realpath(path) if (path := storage.local_path(u)) else u}/" for u in (job.out, given))
+        if out == uri:
+            raise ConfigError(f"--out {job.out}: is --{one.name} itself; name another folder for results")
+        if out.startswith(uri):
+            raise ConfigError(f"--out {job.out}: is inside --{one.name}; results would be taken for input")
+        if uri.startswith(out):
+            raise ConfigError(f"--out {job.out}: holds --{one.name} {given}; name a folder for results alone")
 
 
 def _check_accelerators(job: Job[Any], settings: Settings) -> None:

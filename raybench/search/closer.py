@@ -102,6 +102,14 @@ def _before_truth(
     return BeforeTruth(*(surely + np.bincount(row[before], minlength=len(rows)) for before in chosen))
 
 
+@dataclass(frozen=True)
+class CloserCounts:
+    """(queries, thresholds, cuts): references that are closer to the query than the threshold, and as near as it."""
+
+    closer: NDArray[np.int64]
+    equal: NDArray[np.int64]
+
+
 def closer_counts(
     queries: NDArray[Any],
     references: NDArray[Any],
@@ -110,27 +118,48 @@ def closer_counts(
     groups: tuple[NDArray[np.int32], NDArray[np.int32]],
     distance: str,
     tiler: Tiler | None = None,
-) -> NDArray[np.int64]:
-    """(queries, thresholds, cuts): how many of the first `cuts` references are closer to the query than the threshold.
+) -> CloserCounts:
+    """How many of the first `cuts` references are closer to the query than each threshold, and how many just there.
 
     `thresholds` (queries, t) are distances, `cuts` (queries, k) lengths, `groups` those of queries and of references:
     a reference of the query's own group never counts. Fast where queries of one group are neighbours.
 
     >>> near = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> other = (np.zeros(1, np.int32), np.ones(4, np.int32))
-    >>> closer_counts(np.array([[0.0]]), near, np.array([[2.0, 9.0]]), np.array([[1, 4]]), other, "L2").tolist()
-    [[[1, 2], [1, 4]]]
+    >>> found = closer_counts(np.array([[0.0]]), near, np.array([[2.0, 9.0]]), np.array([[1, 4]]), other, "L2")
+    >>> found.closer.tolist(), found.equal.tolist()
+    ([[[1, 2], [1, 4]]], [[[0, 1], [0, 0]]])
     """
     queries, references, distance = as_compared(queries, references, distance)
-    counts = np.empty((len(queries), thresholds.shape[1], cuts.shape[1]), np.int64)
+    closer, equal = np.zeros((2, len(queries), thresholds.shape[1], cuts.shape[1]), np.int64)
     for tile in (tiler or ByNumpy(QUERIES_AT_ONCE * len(references))).tiles(queries, references, distance):
         own, own_cuts = thresholds[tile.queries], cuts[tile.queries]
-        surely, undecided = tile.closer(*_bounds(tile.margins, own), (groups[0][tile.queries], groups[1]), own_cuts)
+        asked = (groups[0][tile.queries], groups[1]), own_cuts
+        if not tile.margins.width.any():
+            closer[tile.queries], equal[tile.queries] = _counted_exactly(tile, own, *asked)
+            continue
+        surely, undecided = tile.closer(*_bounds(tile.margins, own), *asked)
+        closer[tile.queries] = surely
         for t, row, column in undecided:
-            near = row_distances(queries[tile.queries.start + row], references[column], distance) < own[row, t]
-            np.add.at(surely, (row[near], t[near]), column[near, None] < own_cuts[row[near]])
-        counts[tile.queries] = surely
-    return counts
+            found = row_distances(queries[tile.queries.start + row], references[column], distance)
+            for counts, chosen in ((closer, found < own[row, t]), (equal, found == own[row, t])):
+                at = (tile.queries.start + row[chosen], t[chosen])
+                np.add.at(counts, at, column[chosen, None] < own_cuts[row[chosen]])
+    return CloserCounts(closer, equal)
+
+
+def _counted_exactly(
+    tile: Tile,
+    thresholds: NDArray[np.float64],
+    groups: tuple[NDArray[np.int32], NDArray[np.int32]],
+    cuts: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Closer ones and equal ones where values are exact, as whole numbers: below the threshold, and up to it."""
+    exact = tile.margins.at(thresholds)
+    limits = np.concatenate([np.ceil(exact), np.floor(exact) + 1], axis=1).astype(np.float32)
+    counts, _ = tile.closer(limits, limits, groups, cuts)
+    below, up_to = np.split(counts, 2, axis=1)
+    return below, up_to - below
 
 
 def _bounds(margins: Margins, thresholds: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -171,6 +171,13 @@ class SearchPools:
     def keys(self, shard: Shard) -> str:
         return f"pool images {shard.start:,}..{shard.stop - 1:,}"
 
+    def work(self, shard: Shard) -> float:
+        return float(sum(len(self.pools[pool].query_image) * len(places) for pool, places in self.load(shard)))
+
+    def rows(self, shard: Shard) -> NDArray[np.int64]:
+        met = [self.pools[pool] for pool, _ in self.load(shard)]
+        return np.unique(np.concatenate([pool.start + np.arange(len(pool.query_image)) for pool in met]))
+
     def _search(self, pool: PoolQueries, places: range) -> TopK:
         images = [self.features.whole(int(pool.images[place])) for place in places]
         numbers = [pool.first[place] + np.arange(len(rows)) for place, rows in zip(places, images, strict=True)]

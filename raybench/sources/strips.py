@@ -51,10 +51,12 @@ class Strips:
         chosen = list(items)
         if self.counted is not None:
             return self._known_counts(chosen, self.counted, problems)
-        headers = in_parallel(lambda item: storage.read_start(self.uri(item), hbench.PNG_HEADER_BYTES), chosen)
+        headers = in_parallel(self._header, chosen)
         counts = {}
         for item, header in zip(chosen, headers, strict=True):
             with problems.noting():
+                if isinstance(header, DataError):
+                    raise header
                 count, side = hbench.strip_shape(header, self.uri(item))
                 self.limits.check_pixels(side, count * side, self.uri(item))
                 counts[item] = count
@@ -65,6 +67,12 @@ class Strips:
             if counted[item] == UNKNOWN:
                 problems.add(f"{self.uri(item)}: that run has no features of it; run with the images")
         return {item: int(counted[item]) for item in chosen if counted[item] != UNKNOWN}
+
+    def _header(self, item: int) -> bytes | DataError:
+        try:
+            return storage.read_start(self.uri(item), hbench.PNG_HEADER_BYTES)
+        except DataError as error:
+            return error
 
     def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[np.uint8]]]:
         """Each strip's name and patches, (n, side, side)."""

@@ -24,7 +24,7 @@ from raybench.benchmarks.copies.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
 from raybench.errors import InputError, ProblemList
 from raybench.formats.copydays import ORIGINAL, CopydaysLayout
-from raybench.formats.disc_predictions import line_blocks, read_block
+from raybench.formats.disc_predictions import LineBlock, line_blocks, read_block
 from raybench.formats.images import SUFFIXES, decode_image
 from raybench.sources.file_names import check_names
 from raybench.table import Table
@@ -94,8 +94,9 @@ def found_of(out: str, asked: Sequence[str]) -> Found:
     if not storage.exists(uri):
         return found
     with storage.fetch(uri).open("rb") as file:
-        for start, block in line_blocks(file):
-            query, reference, score = read_block(block, uri, is_first=not start)
+        blocks = [LineBlock(start, start + len(data), 1) for start, data in line_blocks(file)]
+        for block in blocks:
+            query, reference, score = read_block(file, block, uri)
             own = pc.is_in(query, value_set=names)
             rows = (query.filter(own).to_pylist(), reference.filter(own).to_pylist(), score[np.asarray(own)].tolist())
             for one, other, value in zip(*rows, strict=True):

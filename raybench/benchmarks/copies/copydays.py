@@ -26,6 +26,7 @@ from raybench.benchmarks.copies.figures import (
     score_blocks,
 )
 from raybench.benchmarks.copies.mistakes import Database, draw_missed
+from raybench.benchmarks.copies.preprocessing import preprocessing_notes
 from raybench.benchmarks.copies.samples import copydays_samples
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
 from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
@@ -83,7 +84,7 @@ def prepare(job: Job[CopydaysOptions]) -> CopydaysPlan:
         raise Problems(problems.lines)
     sets = CopydaysSets(images, layout, distractors, training)
     inputs = image_sets.digests(sets.all, descriptor)
-    notes = [*image_sets.preprocessing_notes(options), *_layout_notes(sets)]
+    notes = [*preprocessing_notes(options, descriptor), *_layout_notes(sets)]
     if job.limit is not None:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} originals with their copies, and as many others, were used.")

@@ -32,6 +32,7 @@ from raybench.benchmarks.copies.figures import (
 )
 from raybench.benchmarks.copies.finished_predictions import PredictionsPlan, prepare_predictions
 from raybench.benchmarks.copies.mistakes import Threshold, draw_mistakes
+from raybench.benchmarks.copies.preprocessing import preprocessing_notes
 from raybench.benchmarks.copies.samples import disc_samples
 from raybench.benchmarks.copies.sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Outcome
@@ -83,7 +84,7 @@ def _prepare_sets(job: Job[DiscOptions]) -> DiscPlan:
         raise Problems(problems.lines)
     sets = DiscSets(queries, references, training, pairs)
     inputs = {"ground truth": truth.digest, **image_sets.digests(sets.all, descriptor)}
-    notes = [*image_sets.preprocessing_notes(options), *sets.leakage_notes()]
+    notes = [*preprocessing_notes(options, descriptor), *sets.leakage_notes()]
     if training is None:
         norms = ()
         notes.append("No training set: codecs and score normalisation that need one are left out.")

@@ -125,8 +125,7 @@ class PredictionsPlan:
 def load_predictions(block: PredictionsBlock, queries: Names, references: Names) -> Arrays:
     """The pairs of some lines of a file, by index in these names."""
     with _opened(block.uri) as file:
-        data = block.lines.read(file)
-    query, reference, score = read_block(data, block.uri, is_first=not block.lines.start)
+        query, reference, score = read_block(file, block.lines, block.uri)
     return {
         "query": queries.indices(query).astype(np.int32),
         "reference": references.indices(reference).astype(np.int32),

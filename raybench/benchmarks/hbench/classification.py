@@ -217,7 +217,7 @@ def measured_distances(run: Run, origin: MeasuredPairs) -> tuple[Mapped, list[st
     wanted = images[images >= 0]
     features = patches.features(run, wanted)
     unreadable = unreadable_images(run, features, wanted.tolist()) if job.skip_bad_input else []
-    distances = pair_distances(run, features, pairs, patches.distance, job.shard_size, job.skip_bad_input)
+    distances = pair_distances(run, features, pairs, patches.distance, skip=job.skip_bad_input)
     return run.fold(distances, Rows), [f"{key}: can't be read" for key in unreadable]
 
 

@@ -205,7 +205,6 @@ class HPatchesVerification:
             features,
             Pairs.joined(_pairs(self.patches, self.lists)),  # held by nobody else once they are brought into order
             described.distance,
-            described.job.shard_size,
         )
         distances = run.fold(measured, Rows)
         ranked = run.each(rank_lists, self.rankings, self.sequences, distances, version=1)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, ImagesOfPair, TreeImages
-from raybench.descriptors import FLOW_METHODS
+from raybench.descriptors import FLOW_METHODS, OF_PAIRS, kinds_but
 from raybench.descriptors.own_errors import blamed_on_class
 from raybench.descriptors.specs import DescriptorSpec, Family, resolve_in
 from raybench.digests import digest_of
@@ -46,7 +46,7 @@ class FlowMethod(Protocol):
 
 def resolve_flow(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
     """Check a `--descriptor` that names a flow method."""
-    return resolve_in(Family(FLOW_METHODS, {}, ("flow",)), spec, arguments)
+    return resolve_in(Family(FLOW_METHODS, {}, ("flow",), kinds_but(OF_PAIRS)), spec, arguments)
 
 
 def flows_of(method: Any, pairs: Sequence[ImagesOfPair], batch_size: int) -> list[NDArray[Any]]:

@@ -33,6 +33,7 @@ from raybench.benchmarks.tss.flow_trial import FlowTrial
 from raybench.benchmarks.tss.inputs import ChosenPairs, choose_pairs, first_few
 from raybench.benchmarks.tss.methods import ComputedFlows, DenseFlow, compute_flows, resolve_flow, write_flows
 from raybench.benchmarks.tss.pictures import write_pictures
+from raybench.benchmarks.tss.samples import group_samples
 from raybench.benchmarks.tss.scoring import (
     ABSENT,
     ESTIMATED,
@@ -154,7 +155,9 @@ class TssPlan:
         notes = (*_rule_notes(self.job), *chosen.notes, *_broken_notes(scores), *_state_notes(groups))
         counts = {group.name: len(group.pairs) for group in groups}
         left_out = (*chosen.left_out, *broken)
-        return Outcome(group_table(groups, notes), (pair_table(groups),), left_out, {"pairs": counts}, pictures)
+        samples = group_samples(run, groups, columns_of(FIGURES), SHOWN_SCORES)
+        main, further = group_table(groups, notes), (pair_table(groups),)
+        return Outcome(main, further, left_out, {"pairs": counts}, pictures, samples)
 
     def _flows(self, run: Run) -> ComputedFlows:
         assert self.method is not None
