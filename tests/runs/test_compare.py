@@ -267,7 +267,7 @@ def test_of_a_folder_with_several_runs_the_one_like_the_others_is_taken(raybench
     said = raybench("compare", folder / "fine", tmp_path / "all", "--format", "json", "--draws", "50")
     assert said.code == 0, said.err
     assert json.loads(said.out)["runs"] == ["fine", "disc2021"]
-    only_line(raybench("compare", tmp_path / "all", tmp_path / "all"), "disc2021, copydays", "name one of them")
+    only_line(raybench("compare", tmp_path / "all", tmp_path / "all"), tmp_path / "all/disc2021", "name one run")
 
 
 NOISES = ("e", "h", "t")
@@ -345,6 +345,12 @@ def test_values_of_units_of_a_mean_are_means_over_its_parts(tmp_path):
     mean = found[FigureOf("full | mean", "map")]
     assert mean.names == SEQUENCES
     assert mean.values == pytest.approx(values.mean(axis=0))
+
+
+def test_a_folder_stands_for_its_runs_of_one_benchmark(folder, tmp_path):
+    for name in ("fine", "coarse"):
+        shutil.copytree(folder / name, tmp_path / name)
+    assert compare([str(tmp_path)], draws=20).runs == ("coarse", "fine")
 
 
 def test_runs_are_read_from_s3(folder, s3):
