@@ -9,7 +9,7 @@ from conftest import GOLDEN, only_line
 from PIL import Image
 
 from raybench.errors import ConfigError, StorageError
-from raybench.runs.finished import finished_manifest, runs_in
+from raybench.runs.finished import finished_manifest, runs_below
 from raybench.storage import checked
 
 PATCHES = GOLDEN / "hbench_classification/data"
@@ -132,8 +132,8 @@ def test_a_folder_of_runs_names_those_below_it(raybench, tmp_path):
     given = ("--benchmarks", PATCHES / "benchmarks", "--results", PATCHES / "results/block4", *INLINE)
     for name in ("a", "b"):
         assert raybench("run", "hbench-classification", *given, "--out", tmp_path / "all" / name).code == 0
-    assert runs_in(str(tmp_path / "all")) == ["a", "b"]
-    assert runs_in(str(tmp_path)) == ["all/a", "all/b"]
+    assert runs_below(str(tmp_path / "all")) == ["a", "b"]
+    assert runs_below(str(tmp_path)) == ["all/a", "all/b"]
     only_line(
         raybench("report", tmp_path / "all", "--out", tmp_path / "r.html"), f"below it: {tmp_path}/all/a {tmp_path}"
     )

@@ -34,6 +34,7 @@ STOPS = {  # the benchmarks of the tour, in its order, and what is evaluated by 
     "copydays": COPY_DESCRIPTORS,
     "tss": tuple(FLOW_METHODS),
 }
+DRAWS = 1_000  # for the intervals on the page
 SHOWN_POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
 
 
@@ -74,7 +75,7 @@ def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
     given = inputs[benchmark.split("-")[0]]
     places = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
     folders = {"out": str(out / benchmark / subject), "store": str(out / "store")}
-    return make_job(BENCHMARKS[benchmark].open(), {"descriptor": subject, **places, **folders})[0]
+    return make_job(BENCHMARKS[benchmark].open(), {"descriptor": subject, "bootstrap": DRAWS, **places, **folders})[0]
 
 
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:

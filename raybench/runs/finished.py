@@ -21,7 +21,7 @@ def finished_manifest(out: str) -> Manifest:
     """The manifest of a run that is done; anything else is the user's to mend."""
     manifest = read_manifest(out)
     if manifest is None:
-        below = runs_in(out)
+        below = runs_below(out)
         some = " ".join(storage.join(out, name) for name in below[:SHOWN_RUNS])
         more = f" … ({len(below)} runs)" if len(below) > SHOWN_RUNS else ""
         advice = f"name those below it: {some}{more}" if below else "name the --out of a run"
@@ -31,8 +31,8 @@ def finished_manifest(out: str) -> Manifest:
     return manifest
 
 
-def runs_in(folder: str) -> list[str]:
-    """Runs below a folder by name or BENCHMARK/name, as `run hbench` and `demo` leave them, in name order."""
+def runs_below(folder: str) -> list[str]:
+    """Names of runs below a folder by name or BENCHMARK/name, as `run hbench` and `demo` leave them, in name order."""
     path = storage.local_path(folder)
     if path is None:
         names = [entry.name.rpartition("/")[0] for entry in storage.list_files(folder) if "manifest.json" in entry.name]
@@ -63,15 +63,10 @@ def read_tables(out: str, manifest: Manifest) -> tuple[Table, ...]:
 
 
 def runs_in(folder: str) -> list[str]:
-    """The folder of a run itself; of others the runs in it, as `run hbench` leaves three; on a disk two levels deep."""
+    """The folder of a run itself; of others the runs below it, as `run hbench` leaves three."""
     if storage.exists(storage.join(folder, FILE_NAME)):
         return [folder]
-    path = storage.local_path(folder)
-    if path is None:
-        inside = [storage.join(folder, name) for name in BENCHMARKS]
-        return [one for one in inside if storage.exists(storage.join(one, FILE_NAME))] or [folder]
-    below = sorted(path.glob(f"*/{FILE_NAME}")) or sorted(path.glob(f"*/*/{FILE_NAME}"))
-    return [str(found.parent) for found in below] or [folder]
+    return [storage.join(folder, name) for name in runs_below(folder)] or [folder]
 
 
 def shown_run(out: str, pictured: bool = True) -> Shown:
