@@ -68,9 +68,13 @@ GIVEN = ("--ray", "off", "--benchmarks")
 
 @pytest.mark.parametrize("progress", ["lines", "none", "json"])
 def test_a_run_tells_its_end_on_standard_error_to_people_only(golden, raybench, tmp_path, progress):
-    given = (golden / "benchmarks", "--results", golden / "results/block4", "--out", tmp_path / "out")
+    out = tmp_path / "an out; $HOME"
+    given = (golden / "benchmarks", "--results", golden / "results/block4", "--out", out)
     said = raybench("run", "hbench-classification", *GIVEN, *given, "--progress", progress)
     assert said.code == 0
     told = ["stage " in said.err, " in all, " in said.err, "ray job submit --working-dir . -- python" in said.err]
     assert told == [progress == "lines"] * 3
-    assert "in all" not in said.out and said.out.splitlines()[-1] == f"report {tmp_path / 'out/report.html'}"
+    assert "in all" not in said.out and said.out.splitlines()[-1] == f"report {out}/report.html"
+    if progress == "lines":
+        (line,) = [line for line in said.err.splitlines() if "ray job submit" in line]
+        assert shlex.split(line)[-2:] == ["--out", str(out)]
