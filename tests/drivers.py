@@ -150,5 +150,5 @@ def results(out):
     """Everything that a run leaves but what tells of time and place: by name, its bytes."""
     found = (path for path in Path(out).rglob("*") if path.is_file())
     named = {path.relative_to(out).as_posix(): path for path in found}
-    apart = ("manifest.json", "report.html", "receipts/")
+    apart = ("manifest.json", "report.html", "result.json", "receipts/")
     return {name: path.read_bytes() for name, path in named.items() if not name.startswith(apart)}

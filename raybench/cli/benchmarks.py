@@ -57,7 +57,7 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
         from raybench.cli.options import jobs_of
         from raybench.cli.tables import show_table
         from raybench.engine.progress import kind_shown
-        from raybench.runs.evaluate import evaluate_all
+        from raybench.runs.evaluate import evaluate_all, refuse_figures_below
 
         started = time.monotonic()
         jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
@@ -72,8 +72,12 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
             show_table(found.tables[0], f"{place} and on the page")
             say(f"table {place}")
             say(f"report {found.report}")
+            for note in found.tables[0].notes:
+                if note.startswith("WARNING"):
+                    say(note, err=True)
         if kind_shown(settings.progress) in ("bar", "lines"):
             _end(names, given, [found.out for found in evaluations if not found.already_done], seconds)
+        refuse_figures_below(evaluations, settings)
 
     return command
 
@@ -97,7 +101,8 @@ def _check(names: Sequence[str]) -> Callable[..., None]:
         from raybench.cli.options import jobs_of
         from raybench.runs.evaluate import preflight
 
-        for found in preflight(*jobs_of([BENCHMARKS[name].open() for name in names], given)):
+        jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
+        for found in preflight(jobs, settings, lambda line: say(line, err=True)):
             say(f"good: {found}")
 
     return command
@@ -105,5 +110,8 @@ def _check(names: Sequence[str]) -> Callable[..., None]:
 
 run = BenchmarkGroup("run", "Run a benchmark, or resume it.", _run, out_required=True)
 check = BenchmarkGroup(
-    "check", "Find in seconds what `run` would trip over; computes nothing.", _check, out_required=False
+    "check",
+    "Find in seconds what `run` would trip over: inputs, model, folders; publishes nothing.",
+    _check,
+    out_required=False,
 )

@@ -1,8 +1,9 @@
 """The command line: parse, call the library, print. Options, outputs and exit codes are a contract (see the README).
 
 Every option is accepted with `-` or `_`. A problem of the user's is one line on standard error and exit code 2; a shard
-that failed for good is 3; an interrupt is 130 and says how to go on. Each command imports what it needs when it runs,
-so that help and lists are there at once.
+that failed for good is 3; a figure below `--fail-below` is 4; figures that differ from what they should be are 5; an
+interrupt is 130 and says how to go on. Each command imports what it needs when it runs, so that help and lists are
+there at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import click
 from raybench import __version__
 from raybench.cli.interrupts import end_in_order_on_signals, say_interrupted
 from raybench.cli.lines import say
-from raybench.errors import ConfigError, InputError, ShardFailed, suggestion
+from raybench.errors import ConfigError, FigureBelow, InputError, OwnCodeFailed, ShardFailed, suggestion
 from raybench.masking import masked
 from raybench.visible import visible_lines
 
@@ -26,8 +27,13 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "list": "listing:list_",
     "demo": "demo:demo",
     "check": "benchmarks:check",
+    "plan": "plan:plan",
     "run": "benchmarks:run",
+    "compare": "compare:compare",
     "report": "report:report",
+    "rescore": "rescore:rescore",
+    "verify": "verify:verify",
+    "selftest": "selftest:selftest",
     "tasks": "tasks:tasks",
     "doctor": "doctor:doctor",
     "completion": "completion:completion",
@@ -45,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def exit_code(arguments: list[str]) -> int:
     """Run one command and say what went wrong with it, if anything."""
     try:
-        cli.main(arguments, prog_name="raybench", standalone_mode=False)
+        ended = cli.main(arguments, prog_name="raybench", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2
@@ -54,9 +60,10 @@ def exit_code(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 (the last line of defence: say it in one line)
         code = _say_error(error)
         if "--debug" in arguments:
-            click.echo(masked(visible_lines(traceback.format_exc())), err=True)
+            trace = error.trace if isinstance(error, OwnCodeFailed) else "".join(traceback.format_exception(error))
+            click.echo(masked(visible_lines(trace)), err=True)
         return code
-    return 0
+    return ended if isinstance(ended, int) else 0  # what a command ended with by `ctx.exit`
 
 
 def _say_error(error: Exception) -> int:
@@ -64,6 +71,14 @@ def _say_error(error: Exception) -> int:
     if isinstance(error, InputError | click.ClickException):
         _say_problems(error)
         return 2
+    if isinstance(error, FigureBelow):
+        for line in error.lines():
+            say(f"below: {line}", err=True)
+        return 4
+    if isinstance(error, OwnCodeFailed):
+        say(f"error: {error}", err=True)
+        say("mend the class, then the same command goes on; --debug shows the whole traceback", err=True)
+        return 3
     if isinstance(error, ShardFailed):
         say(f"error: {error}", err=True)
         say("what is published stays; the same command goes on from there", err=True)

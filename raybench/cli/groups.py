@@ -16,10 +16,15 @@ Declared = Callable[[], tuple[list[click.Option], dict[str, str]]]  # options, a
 class GroupedCommand(click.Command):
     """A command of a benchmark, whose module is imported only once its options are asked for: lists do without."""
 
-    def __init__(self, name: str, declared: Declared, examples: Sequence[str], **more: Any) -> None:
+    def __init__(self, name: str, declared: Declared, examples: Sequence[str] = (), **more: Any) -> None:
         super().__init__(name, **more)
         self._declared, self._examples = declared, examples
         self._groups: dict[str, str] = {}  # what is in none comes with the last
+
+    def declare_again(self, change: Callable[[list[click.Option], dict[str, str]], Any]) -> None:
+        """Let these options be others, made from them when they are asked for."""
+        declared = self._declared
+        self._declared = lambda: change(*declared())
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self.params:

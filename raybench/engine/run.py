@@ -123,7 +123,7 @@ class Run:
         numbers: Sequence[int] = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
         storage.remove_leftovers(mapped.folder)
         listed = self.patiently(stage.name, lambda: storage.list_files(mapped.folder))
-        there = {entry.name for entry in listed}
+        there = {entry.name for entry in listed if entry.stamp != storage.NOTHING}
         missing = [number for number in numbers if shards[number].file_name not in there] if there else numbers
         found = len(numbers) - len(missing)
         self._perform(stage, ChosenShards(shards, missing), mapped, found, digest)

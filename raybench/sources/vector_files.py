@@ -104,8 +104,9 @@ class VectorFiles:
 
 
 def _look(uri: str, suffix: str, limits: Limits) -> VectorFile:
-    data = storage.read(uri)
+    data = b""
     try:
+        data = storage.read(uri)
         rows, dimension = plain_shape(data, uri, suffix, limits)
     except DataError as error:
         return VectorFile(uri, digest=digest_of_bytes(data), problem=str(error))

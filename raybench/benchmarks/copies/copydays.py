@@ -11,9 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.copies import sets as image_sets
+from raybench.benchmarks.copies.asked_cases import PREDICTIONS, copydays_cases
 from raybench.benchmarks.copies.figures import (
     COPYDAYS_FIGURES,
     COPYDAYS_FRACTIONS,
@@ -22,7 +25,9 @@ from raybench.benchmarks.copies.figures import (
     copydays_table,
     score_blocks,
 )
-from raybench.benchmarks.copies.mistakes import Database, draw_missed, mistake_gallery
+from raybench.benchmarks.copies.mistakes import Database, draw_missed
+from raybench.benchmarks.copies.preprocessing import preprocessing_notes
+from raybench.benchmarks.copies.samples import copydays_samples
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
 from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
 from raybench.benchmarks.options import option
@@ -30,18 +35,22 @@ from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ProblemList, Problems
+from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet, take_rows
 from raybench.formats.copydays import BLOCKS, STRONG, CopydaysLayout
+from raybench.formats.disc import write_predictions
 from raybench.formats.names import Strings, strings
 from raybench.metrics.micro_ap import TruePairs
+from raybench.metrics.partials import NO_REFERENCE
 from raybench.search.set_search import search_sets
 from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.sources.image_folders import list_images
 from raybench.sources.named_vectors import find_vectors
 from raybench.sources.vector_files import SSCD_SUFFIX
-from raybench.table import note_of
+from raybench.table import columns_of, note_of
 
 BLOCKS_ROLE = "copydays"
+NEAREST_WRITTEN = 10  # of each query, by the first codec
 COPYDAYS_STEMS = {
     BLOCKS_ROLE: ("copydays",),
     "distractors": ("distractors",),
@@ -75,7 +84,7 @@ def prepare(job: Job[CopydaysOptions]) -> CopydaysPlan:
         raise Problems(problems.lines)
     sets = CopydaysSets(images, layout, distractors, training)
     inputs = image_sets.digests(sets.all, descriptor)
-    notes = [*image_sets.preprocessing_notes(options), *_layout_notes(sets)]
+    notes = [*preprocessing_notes(options, descriptor), *_layout_notes(sets)]
     if job.limit is not None:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} originals with their copies, and as many others, were used.")
@@ -176,6 +185,10 @@ class CopydaysPlan:
         others = [f", {len(images):,} {images.role}" for images in self.sets.all[1:]]
         return blocks + "".join(others)
 
+    @property
+    def trial(self) -> Trial:
+        return image_sets.trial(self.job, self.sets.all, self.descriptor, self.notes)
+
     def execute(self, run: Run) -> Outcome:
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
@@ -197,9 +210,14 @@ class CopydaysPlan:
         main = copydays_table(codecs, scored, list(queries), options.metadata, notes)
         if options.export_descriptors:
             image_sets.export_descriptors(run, sets.all, vectors)
+        run.write(PREDICTIONS, nearest_file, found[:1], sets)
         pictures = self._draw(run, found, truth, queries)
         comparable = {"queries": len(sets.images), "distractors": len(sets.distractors or ()), "codecs": set(codecs)}
-        return Outcome(main, (blocks_table(codecs, scored, list(queries)),), skipped, comparable, tuple(pictures))
+        strong = queries.get(STRONG, np.zeros(0, np.int64))
+        distractors = None if sets.distractors is None else sets.distractors.names
+        samples = copydays_samples(run, found, truth, strong, sets.images.names, distractors)
+        further = (blocks_table(codecs, scored, list(queries)),)
+        return Outcome(main, further, skipped, comparable, tuple(pictures), samples)
 
     def _readable_truth(self, skipped: NDArray[np.int64]) -> TruePairs:
         """The true pairs of which both images could be read."""
@@ -229,6 +247,16 @@ class CopydaysPlan:
         return draw_missed(run, found[:1], truth, queries[STRONG], database)
 
 
+def nearest_file(results: CodecResults, sets: CopydaysSets) -> bytes:
+    """The first few of every query's nearest in the ISC format; the score is minus the squared distance."""
+    top, names = results.read(), sets.images.names
+    database = [names.take(sets.layout.originals), *([sets.distractors.names.array] if sets.distractors else [])]
+    reference, distance = top.reference[:, :NEAREST_WRITTEN], top.distance[:, :NEAREST_WRITTEN]
+    there = reference != NO_REFERENCE
+    query = names.take(np.repeat(top.query, there.sum(axis=1)))
+    return write_predictions(query, pa.concat_arrays(database).take(pa.array(reference[there])), 0.0 - distance[there])
+
+
 def _skip_notes(images: int, queries: int) -> Iterable[str]:
     if images:
         yield f"SKIPPED: {images:,} images could not be read; {queries:,} queries are left out of the figures."
@@ -238,8 +266,11 @@ BENCHMARK = Benchmark(
     name="copydays",
     options=CopydaysOptions,
     prepare=prepare,
+    keys=("codec",),
+    figures=columns_of(COPYDAYS_FIGURES),
     fractions=COPYDAYS_FRACTIONS,
     can_skip=True,
     main_table="copydays_metrics",
-    gallery=mistake_gallery,
+    gallery=stored_cases,
+    cases=copydays_cases,
 )

@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.copies import sets as image_sets
+from raybench.benchmarks.copies.asked_cases import disc_cases
 from raybench.benchmarks.copies.disc_options import DEFAULT_NORM, NO_NORM, DiscOptions
 from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, find_truth, true_pairs
 from raybench.benchmarks.copies.figures import (
     DISC_FRACTIONS,
     HEADLINE,
+    VARIANT_COLUMNS,
     Candidates,
     Variant,
     disc_table,
@@ -28,7 +31,9 @@ from raybench.benchmarks.copies.figures import (
     score_candidates,
 )
 from raybench.benchmarks.copies.finished_predictions import PredictionsPlan, prepare_predictions
-from raybench.benchmarks.copies.mistakes import draw_mistakes, mistake_gallery
+from raybench.benchmarks.copies.mistakes import Threshold, draw_mistakes
+from raybench.benchmarks.copies.preprocessing import preprocessing_notes
+from raybench.benchmarks.copies.samples import disc_samples
 from raybench.benchmarks.copies.sets import ImageSet
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
@@ -36,14 +41,16 @@ from raybench.engine.items import PerItem
 from raybench.engine.run import Run
 from raybench.errors import ProblemList, Problems
 from raybench.extract.isc_files import isc_content, submission_file
+from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet
 from raybench.formats.disc import write_predictions
 from raybench.formats.names import Names
+from raybench.formats.shardfile import Arrays
 from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
 from raybench.search.set_search import FoundNeighbours, search_sets_by
 from raybench.search.vector_facts import leakage_notes, vector_facts
-from raybench.table import note_of
+from raybench.table import columns_of, note_of
 
 CANDIDATE_KINDS = ("knn", "global")  # of candidates
 
@@ -77,7 +84,7 @@ def _prepare_sets(job: Job[DiscOptions]) -> DiscPlan:
         raise Problems(problems.lines)
     sets = DiscSets(queries, references, training, pairs)
     inputs = {"ground truth": truth.digest, **image_sets.digests(sets.all, descriptor)}
-    notes = [*image_sets.preprocessing_notes(options), *sets.leakage_notes()]
+    notes = [*preprocessing_notes(options, descriptor), *sets.leakage_notes()]
     if training is None:
         norms = ()
         notes.append("No training set: codecs and score normalisation that need one are left out.")
@@ -115,6 +122,10 @@ class DiscPlan:
         counts = ", ".join(f"{len(images):,} {images.role}" for images in self.sets.all)
         return f"{counts}, {len(self.sets.truth):,} true pairs"
 
+    @property
+    def trial(self) -> Trial:
+        return image_sets.trial(self.job, self.sets.all, self.descriptor, self.notes)
+
     def execute(self, run: Run) -> Outcome:
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
@@ -147,7 +158,8 @@ class DiscPlan:
         self._write_predictions(run, shown)
         if options.export_descriptors:
             self._write_descriptors(run, vectors)
-        pictures = draw_mistakes(run, shown[:1], truth, sets.queries, sets.references)
+        samples = disc_samples(run, shown, truth, sets.queries.names, sets.references.names)
+        pictures = draw_mistakes(run, shown[:1], truth, sets.queries, sets.references, _threshold(scored, shown[:1]))
         return Outcome(
             main,
             further_disc_tables(scored, order),
@@ -160,6 +172,7 @@ class DiscPlan:
                 "variants": {(one.codec, one.score_norm) for one in chosen},
             },
             tuple(pictures),
+            samples,
         )
 
     def _write_predictions(self, run: Run, shown: list[Candidates]) -> None:
@@ -201,6 +214,11 @@ def _both_kinds(run: Run, codec: str, norm: str, found: FoundNeighbours, bias: P
     yield Candidates(Variant(codec, norm, "global"), global_pairs(run, found, bias))
 
 
+def _threshold(scored: Mapping[Variant, Arrays], shown: list[Candidates]) -> Threshold:
+    """That of the row whose mistakes are drawn."""
+    return Threshold(float(scored[shown[0].variant]["threshold_at"][0]) if shown else float("nan"))
+
+
 def _skip_notes(images: int, pairs: int) -> Iterable[str]:
     if images:
         yield f"SKIPPED: {images:,} images could not be read; {pairs:,} true pairs are left out with them."
@@ -218,8 +236,11 @@ BENCHMARK = Benchmark(
     name="disc2021",
     options=DiscOptions,
     prepare=prepare,
+    keys=VARIANT_COLUMNS[:2],
+    figures=columns_of(HEADLINE),
     fractions=DISC_FRACTIONS,
     can_skip=True,
     main_table="disc_metrics",
-    gallery=mistake_gallery,
+    gallery=stored_cases,
+    cases=disc_cases,
 )

@@ -93,9 +93,14 @@ class DiscSets:
 
 def find_truth(given: str | None, beside: Sequence[str | None]) -> TruthFile:
     """The ground truth in the file that is given, or in one of these folders."""
-    uri = given or _truth_in([folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)])
+    uri = truth_file(given, beside)
     data = read_text(uri, "ground truth: query,reference lines")
     return TruthFile(read_ground_truth(data, uri), digest_of_bytes(data))
+
+
+def truth_file(given: str | None, beside: Sequence[str | None]) -> str:
+    """Where the ground truth is: the file that is given, or in one of these folders."""
+    return given or _truth_in([folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)])
 
 
 def _truth_in(folders: Sequence[str]) -> str:
@@ -124,7 +129,7 @@ def find_sets(
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
     if job.options.features:
         return _find_stored(job.options.features, job.limits, problems)
-    found = {role: folders[role] or _folder(job.options.data, role, problems) for role in DISC_FOLDERS}
+    found = {role: folders[role] or role_folder(job.options.data, role, problems) for role in DISC_FOLDERS}
     return {
         role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
         for role, uri in found.items()
@@ -143,7 +148,7 @@ def _find_stored(root: str, limits: Limits, problems: ProblemList) -> dict[str, 
     return found
 
 
-def _folder(data: str | None, role: str, problems: ProblemList) -> str | None:
+def role_folder(data: str | None, role: str, problems: ProblemList) -> str | None:
     """The folder of a role below the DISC root; none for training where there is none."""
     if data is None:
         if role != "training":

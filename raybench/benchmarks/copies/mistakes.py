@@ -1,51 +1,71 @@
 """The worst mistakes of copy detection as pictures: what was matched wrongly, and what was not found.
 
-Sheets in `pictures/`, of which the report shows a copy: each row a case, each picture with words below it. There are
-none where a run began with vectors.
+Sheets in `pictures/`, each row a case, each picture with words below it; and the same cases for the page (see
+`benchmarks.cases`). There are none where a run began with vectors.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
 
-from raybench import storage
+from raybench.benchmarks.cases import CASES, alt_text, cases_text, parsed_cases, row_name, stored_cases, thumbnail
 from raybench.benchmarks.copies.figures import Candidates, CodecResults, relevant_results
 from raybench.benchmarks.copies.sets import ImageSet, PictureSet
-from raybench.benchmarks.job import ReportPicture
+from raybench.benchmarks.copies.sheets import Panel, match_sheet
+from raybench.benchmarks.job import PicturePanel, ReportPicture
+from raybench.engine.items import PerItem
 from raybench.engine.run import Run
+from raybench.engine.stages import Mapped
 from raybench.errors import DataError
 from raybench.formats.images import decode_image
-from raybench.metrics.micro_ap import TruePairs
+from raybench.formats.shardfile import Arrays
+from raybench.metrics.micro_ap import Predictions, TruePairs
 from raybench.metrics.partials import NO_REFERENCE
-from raybench.table import Table
-from raybench.visible import visible
 
-CASES = 8
-FALSE_ALARMS, MISSED = "pictures/false_alarms.jpg", "pictures/missed.jpg"
-MISTAKE_SHEETS = {
-    FALSE_ALARMS: ("False alarms", "wrong matches with the best scores, the worst mistake first"),
-    MISSED: ("Missed", "true matches that were found last or not at all"),
-}
-PICTURE, WORDS_HEIGHT, GAP = (200, 150), 34, 12  # px
-PER_LINE = 2  # cases beside each other
-RIGHT_COLOUR, WRONG_COLOUR, OTHER_COLOUR = (26, 127, 55), (207, 34, 46), (87, 96, 106)
+MOST_CASES = 8  # of a kind
+FALSE_ALARMS, MISSED = "false_alarms", "missed"
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One picture of a case: what it is, its name, and whether it is right (None: neither)."""
+class Case:
+    """A query, what was found for it and what is true of it."""
 
-    label: str
-    name: str
-    image: NDArray[np.uint8] | None
-    right: bool | None = None
+    kind: str
+    unit: str
+    caption: str
+    panels: tuple[Panel, ...]
+
+    def picture(self, row: str) -> ReportPicture:
+        """The same for the page, with small images."""
+        panels = tuple(
+            PicturePanel(
+                one.label if one.image is not None else f"{one.label}; the image can't be read",
+                one.name,
+                thumbnail(one.image),
+                one.right,
+            )
+            for one in self.panels
+        )
+        title = f"{self.kind.capitalize()}: {self.unit}"
+        return ReportPicture(title, self.caption, b"", self.kind, self.unit, row, alt_text(panels), panels)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The score from which on matches are taken, at a precision of 90%; nan where no score reaches that."""
+
+    score: float
+
+    def words(self, score: float) -> str:
+        """Where a score stands to it."""
+        if np.isnan(self.score):
+            return ""
+        side = "above" if score >= self.score else "below"
+        return f", {side} the threshold for precision 90% ({self.score:.4g})"
 
 
 @dataclass(frozen=True)
@@ -63,125 +83,183 @@ class Database:
 
 
 def draw_mistakes(
-    run: Run, candidates: Sequence[Candidates], truth: TruePairs, queries: ImageSet, references: ImageSet
+    run: Run,
+    candidates: Sequence[Candidates],
+    truth: TruePairs,
+    queries: ImageSet,
+    references: ImageSet,
+    threshold: Threshold,
 ) -> list[ReportPicture]:
     """The worst mistakes among candidates of one variant, as files and for the report; none of vectors on disk."""
     if not candidates or not isinstance(queries, PictureSet) or not isinstance(references, PictureSet):
         return []
-    run.write(FALSE_ALARMS, false_alarms, candidates, truth, queries, references)
-    run.write(MISSED, missed_pairs, candidates, truth, queries, references)
-    return _pictures_in(run.out, (FALSE_ALARMS, MISSED))
+    if not queries.source.is_there:
+        return []
+    kinds = (FALSE_ALARMS, MISSED)
+    drawn = run.each(drawn_mistakes, kinds, candidates[0], truth, queries, references, threshold, version=1)
+    return _written(run, kinds, drawn)
 
 
 def draw_missed(
     run: Run, results: Sequence[CodecResults], truth: TruePairs, block: NDArray[np.int64], database: Database
 ) -> list[ReportPicture]:
     """The copies of one block whose originals stand furthest down by one codec, as a file and for the report."""
-    if not results:
+    if not results or not database.images.source.is_there:
         return []
-    run.write(MISSED, missed_originals, results, truth, block, database)
-    return _pictures_in(run.out, (MISSED,))
+    return _written(run, (MISSED,), run.each(drawn_missed, (MISSED,), results[0], truth, block, database, version=1))
 
 
-def mistake_gallery(out: str, _: dict[str, Any], __: Sequence[Table]) -> list[ReportPicture]:
-    """The sheets of a finished run, if it drew any."""
-    return _pictures_in(out, [name for name in MISTAKE_SHEETS if storage.exists(storage.join(out, name))])
+def _written(run: Run, kinds: Sequence[str], drawn: PerItem) -> list[ReportPicture]:
+    run.write("pictures/{name}.jpg", sheet_file, kinds, drawn)
+    run.write(CASES, cases_file, ("the cases",), drawn.whole)
+    return stored_cases(run.out, {}, ())
 
 
-def _pictures_in(out: str, names: Sequence[str]) -> list[ReportPicture]:
-    return [
-        ReportPicture(*MISTAKE_SHEETS[name], data) for name in names if (data := storage.read(storage.join(out, name)))
-    ]
+def sheet_file(_: str, drawn: Arrays) -> bytes:
+    """The sheet of one kind of cases."""
+    return drawn["sheet"].tobytes()
 
 
-def false_alarms(candidates: Candidates, truth: TruePairs, queries: PictureSet, references: PictureSet) -> bytes:
+def cases_file(_: str, drawn: Mapped) -> bytes:
+    """The cases of all kinds, for the page."""
+    texts = [drawn.read(shard.index)["cases"].tobytes() for shard in drawn.shards]
+    return cases_text([case for text in texts for case in parsed_cases(text, CASES)])
+
+
+def drawn_mistakes(
+    kind: str,
+    candidates: Candidates,
+    truth: TruePairs,
+    queries: PictureSet,
+    references: PictureSet,
+    threshold: Threshold,
+) -> Arrays:
+    """The worst cases of one kind, drawn: each image is read once for both of its pictures."""
+    choose = false_alarms if kind == FALSE_ALARMS else missed_pairs
+    cases = choose(candidates.read(), truth, queries, references, threshold)
+    return _drawn(cases, row_name(candidates.variant.cells[:2]))
+
+
+def drawn_missed(
+    _: str, results: CodecResults, truth: TruePairs, block: NDArray[np.int64], database: Database
+) -> Arrays:
+    """The worst copies of one block, drawn."""
+    return _drawn(missed_originals(results, truth, block, database), row_name([results.name]))
+
+
+def _drawn(cases: Sequence[Case], row: str) -> Arrays:
+    sheet, text = match_sheet([case.panels for case in cases]), cases_text([case.picture(row) for case in cases])
+    return {"sheet": np.frombuffer(sheet, np.uint8), "cases": np.frombuffer(text, np.uint8)}
+
+
+def false_alarms(
+    found: Predictions, truth: TruePairs, queries: PictureSet, references: PictureSet, threshold: Threshold
+) -> list[Case]:
     """The wrong candidates with the best scores, each beside what is true of its query."""
-    found = candidates.read()
     wrong = np.flatnonzero(truth.places(found.query, found.reference) < 0)
-    worst = wrong[np.lexsort((found.reference[wrong], found.query[wrong], -found.score[wrong]))][:CASES]
+    worst = wrong[np.lexsort((found.reference[wrong], found.query[wrong], -found.score[wrong]))][:MOST_CASES]
     cases = []
     for at in worst.tolist():
-        query, reference = int(found.query[at]), int(found.reference[at])
-        label = f"wrong, score {found.score[at]:.4g}"
+        query, reference, score = int(found.query[at]), int(found.reference[at]), float(found.score[at])
+        place = int((found.score > score).sum()) + 1
+        words = f"Wrong match with score {score:.4g}, number {place:,} of all {len(found.score):,} candidates"
+        panels = [_panel("query", queries, query), _panel(f"wrong, score {score:.4g}", references, reference, False)]
         true = truth.reference[truth.query == query].tolist()
-        cases.append([_panel("query", queries, query), _panel(label, references, reference, False)])
-        cases[-1] += [_panel("true", references, index, True) for index in true[:1]]
-    return match_sheet(cases)
+        panels += [_panel("true", references, index, True) for index in true[:1]]
+        caption = f"{words}{threshold.words(score)}. {_truth_words(found, query, true)}"
+        cases.append(Case("false alarm", queries.names[query], caption, tuple(panels)))
+    return cases
 
 
-def missed_pairs(candidates: Candidates, truth: TruePairs, queries: PictureSet, references: PictureSet) -> bytes:
+def _truth_words(found: Predictions, query: int, true: Sequence[int]) -> str:
+    """What became of the true match of a query to which a wrong one was found."""
+    if not true:
+        return "The query has no true match."
+    own = found.query == query
+    score = found.score[own & (found.reference == true[0])]
+    if not len(score):
+        return "The true match is not among the query's candidates."
+    return f"The true match has score {score[0]:.4g}, number {_before(found.score[own], score[0]) + 1} of this query."
+
+
+def _before(scores: NDArray[np.float64], score: float) -> int:
+    return int((scores > score).sum())
+
+
+def missed_pairs(
+    found: Predictions, truth: TruePairs, queries: PictureSet, references: PictureSet, threshold: Threshold
+) -> list[Case]:
     """True pairs by rising score, those that are no candidates first, with the number of candidates before them."""
-    found = candidates.read()
     pair_of = truth.places(found.query, found.reference)
     score = np.full(len(truth), -np.inf)
     score[pair_of[pair_of >= 0]] = found.score[pair_of >= 0]
     order = np.lexsort((found.reference, -found.score, found.query))
-    query, reference, scores = found.query[order], found.reference[order], found.score[order]
-    cases = []
-    for pair in np.argsort(score, kind="stable")[:CASES].tolist():
-        own, true = int(truth.query[pair]), int(truth.reference[pair])
-        start, stop = np.searchsorted(query, [own, own + 1])
-        before = int((scores[start:stop] > score[pair]).sum())
-        label = f"true, after {before} others" if np.isfinite(score[pair]) else "true, not among the candidates"
-        cases.append([_panel("query", queries, own), _panel(label, references, true, True)])
-        if stop > start and int(reference[start]) != true:
-            first = f"first, score {scores[start]:.4g}"
-            cases[-1].append(_panel(first, references, int(reference[start]), False))
-    return match_sheet(cases)
+    by_query = Predictions(found.query[order], found.reference[order], found.score[order])
+    chosen = np.argsort(score, kind="stable")[:MOST_CASES].tolist()
+    return [
+        _missed_pair(by_query, truth, pair, float(score[pair]), (queries, references), threshold) for pair in chosen
+    ]
 
 
-def missed_originals(results: CodecResults, truth: TruePairs, block: NDArray[np.int64], database: Database) -> bytes:
+def _missed_pair(
+    found: Predictions,
+    truth: TruePairs,
+    pair: int,
+    score: float,
+    sets: tuple[PictureSet, PictureSet],
+    threshold: Threshold,
+) -> Case:
+    """One true pair; candidates are by query, then falling score."""
+    queries, references = sets
+    own, true = int(truth.query[pair]), int(truth.reference[pair])
+    start, stop = np.searchsorted(found.query, [own, own + 1])
+    before = _before(found.score[start:stop], score)
+    is_listed = bool(np.isfinite(score))
+    label = f"true, after {before} others" if is_listed else "true, not among the candidates"
+    place = f"number {before + 1} of the query's {stop - start} candidates, with score {score:.4g}"
+    where = place + threshold.words(score) if is_listed else f"not among the query's {stop - start} candidates"
+    panels = [_panel("query", queries, own), _panel(label, references, true, True)]
+    if stop > start and int(found.reference[start]) != true:
+        first = f"first, score {found.score[start]:.4g}"
+        panels.append(_panel(first, references, int(found.reference[start]), False))
+    is_taken = is_listed and not before and not score < threshold.score
+    kind = "right" if is_taken else "missed"
+    return Case(kind, queries.names[own], f"The true match is {where}.", tuple(panels))
+
+
+def missed_originals(
+    results: CodecResults, truth: TruePairs, block: NDArray[np.int64], database: Database
+) -> list[Case]:
     """The copies of one block by the rank of their first original, those furthest down first."""
     top = results.read()
     rows = np.flatnonzero(np.isin(top.query, block))
     hit = relevant_results(truth, top.query[rows], top.reference[rows])
-    rank = np.where(hit.any(axis=1), hit.argmax(axis=1), top.reference.shape[1])
+    before = np.where(hit.any(axis=1), hit.argmax(axis=1), top.reference.shape[1])
     cases = []
-    for at in np.argsort(-rank, kind="stable")[:CASES].tolist():
+    for at in np.argsort(-before, kind="stable")[:MOST_CASES].tolist():
         query, first = int(top.query[rows[at]]), int(top.reference[rows[at], 0])
         true = int(truth.reference[truth.query == query][0])
-        label = f"original, rank {rank[at]}" if hit[at].any() else "original, not among the nearest"
-        cases.append([_panel("copy", database.images, query), database.panel(label, true, True)])
+        is_listed, nearest = bool(hit[at].any()), f"nearest, squared distance {top.distance[rows[at], 0]:.4g}"
+        label = f"original, after {before[at]} others" if is_listed else "original, not among the nearest"
+        count = int((top.reference[rows[at]] != NO_REFERENCE).sum())
+        where = f"number {before[at] + 1} of the {count} nearest" if is_listed else f"not among the {count} nearest"
+        panels = [_panel("copy", database.images, query), database.panel(label, true, True)]
         if first not in (true, NO_REFERENCE):
-            cases[-1].append(database.panel("nearest", first, False))
-    return match_sheet(cases)
+            panels.append(database.panel(nearest, first, False))
+        kind = "right" if is_listed and not before[at] else "missed"
+        words = f"The original of this copy is {where} in the database."
+        cases.append(Case(kind, database.images.names[query], words, tuple(panels)))
+    return cases
 
 
 def _panel(label: str, images: PictureSet, index: int, right: bool | None = None) -> Panel:
     """An image of a set; one that is gone or broken by now leaves its frame empty."""
-    name = images.names[index]
+    return Panel(label, images.names[index], _pixels(images, index), right)
+
+
+def _pixels(images: PictureSet, index: int) -> NDArray[np.uint8] | None:
+    """An image of a set, if it can be read."""
     try:
-        pixels = decode_image(images.source.read(index), name, limits=images.source.limits)
-        return Panel(label, name, pixels, right)
+        return decode_image(images.source.read(index), images.names[index], limits=images.source.limits)
     except DataError:
-        return Panel(label, name, None, right)
-
-
-def match_sheet(cases: Sequence[Sequence[Panel]]) -> bytes:
-    """A JPEG with all cases; nothing if there are none."""
-    if not cases:
-        return b""
-    across = max(len(case) for case in cases)
-    width, height = across * (PICTURE[0] + GAP) + GAP, PICTURE[1] + WORDS_HEIGHT + 2 * GAP
-    lines = -(-len(cases) // PER_LINE)
-    sheet = Image.new("RGB", (width * min(PER_LINE, len(cases)), height * lines), "white")
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=13)
-    for number, case in enumerate(cases):
-        left, top = width * (number % PER_LINE), height * (number // PER_LINE)
-        for column, panel in enumerate(case):
-            _draw(sheet, draw, font, panel, (left + GAP + column * (PICTURE[0] + GAP), top + GAP))
-    written = io.BytesIO()
-    sheet.save(written, "JPEG", quality=85)
-    return written.getvalue()
-
-
-def _draw(sheet: Image.Image, draw: ImageDraw.ImageDraw, font: object, panel: Panel, at: tuple[int, int]) -> None:
-    colour = OTHER_COLOUR if panel.right is None else RIGHT_COLOUR if panel.right else WRONG_COLOUR
-    box = (at[0] - 2, at[1] - 2, at[0] + PICTURE[0] + 1, at[1] + PICTURE[1] + 1)
-    draw.rectangle(box, outline=colour, width=2)
-    if panel.image is not None:
-        picture = Image.fromarray(panel.image)
-        picture.thumbnail(PICTURE)
-        sheet.paste(picture, (at[0] + (PICTURE[0] - picture.width) // 2, at[1] + (PICTURE[1] - picture.height) // 2))
-    draw.text((at[0], at[1] + PICTURE[1] + 3), panel.label, fill=colour, font=font)  # type: ignore[arg-type]
-    draw.text((at[0], at[1] + PICTURE[1] + 18), visible(panel.name), fill="black", font=font)  # type: ignore[arg-type]
+        return None

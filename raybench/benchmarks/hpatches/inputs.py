@@ -23,6 +23,7 @@ from raybench.digests import digest_of, digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
 from raybench.extract.patches import Features
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import Split
 from raybench.search.distances import MASKED_DISTANCES
@@ -143,6 +144,11 @@ class SplitPatches:
             run, np.concatenate([wanted % np.int32(stride), *(one.images for one in train)])
         )
         return whitened(run, plain, train, np.unique(wanted).tolist())
+
+    def trial(self, wanted: NDArray[np.int32]) -> Trial:
+        """What `check` tries of the wanted images, numbered as for `features`."""
+        stride = self.layout.split_stride
+        return self.described.trial(wanted % np.int32(stride) if stride else wanted)
 
 
 def checked_tasks(job: Job[HPatchesOptions]) -> str:

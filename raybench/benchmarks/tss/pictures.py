@@ -1,4 +1,4 @@
-"""The pictures of a TSS run: files below `pictures/` with `--visualize`, and its worst and best pairs for the report.
+"""The pictures of a TSS run: files below `pictures/` with `--visualize`.
 
 `pictures/GROUP/PAIR/` has what the kit draws (`flow1.png`, `warped1.png`, `foreground1.png`, …), `error1.png` and
 `overview.jpg`; `pictures/GROUP.jpg` is the group's contact sheet. What is drawn is what was scored: flows and masks at
@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from raybench import storage
-from raybench.benchmarks.job import ReportPicture
 from raybench.benchmarks.tss import panels, sheets
 from raybench.benchmarks.tss.rules_vc import PixelFlags, endpoint_errors, known, thresholds_px
 from raybench.benchmarks.tss.scoring import (
@@ -31,25 +29,16 @@ from raybench.benchmarks.tss.trees import (
     FlowPair,
     FlowsAndMasks,
     ImagesOfPair,
-    ResultsTree,
     TreeImages,
     TruthTree,
-    list_results,
-    list_truth,
-    look_at_results,
-    look_at_truth,
-    note_empty_results,
 )
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError, blamed_on_file
 from raybench.formats.shardfile import Arrays
 from raybench.formats.tss import write_png
-from raybench.table import Table
 
 OVERVIEW, THUMB = "overview.jpg", "thumb.jpg"
 FLOW_PANELS, MASK_PANELS = ("flow", "warped", "error"), ("foreground",)
-WORST_AND_BEST = 3  # pairs of each kind, of a group, in the report
 
 
 @dataclass(frozen=True)
@@ -70,8 +59,8 @@ class ContactSheet:
 
 def write_pictures(
     run: Run, truth: TruthTree, images: TreeImages, results: PairResults, rules: Rules, groups: Sequence[ScoredGroup]
-) -> tuple[ReportPicture, ...]:
-    """Draw every scored pair and a contact sheet per group; the pictures for the report."""
+) -> None:
+    """Draw every scored pair and a contact sheet per group."""
     pairs = [pair for group in groups for pair in group.pairs]
     places = {pair.name: place for place, pair in enumerate(pairs)}
     drawn = run.each(draw_pair, pairs, images, truth, results, rules, version=2)
@@ -88,11 +77,6 @@ def write_pictures(
         for group, own in ranked.items()
     ]
     run.write("pictures/{name}.jpg", contact_sheet_file, contacts, drawn.whole)
-    return tuple(
-        ReportPicture(title, caption, run.read(drawn, places[name])[OVERVIEW].tobytes())
-        for group, own in ranked.items()
-        for title, caption, name in worst_and_best(group, own)
-    )
 
 
 def draw_pair(pair: FlowPair, images: TreeImages, truth: TruthTree, results: PairResults, rules: Rules) -> Arrays:
@@ -125,28 +109,27 @@ def drawn_files(
     truth: FlowsAndMasks,
     result: FlowsAndMasks,
     rules: Rules,
-    single: bool = True,
 ) -> dict[str, bytes]:
-    """The pictures of a pair by file name; without `single` only its overview and thumb."""
+    """The pictures of a pair by file name."""
     assert truth.flows is not None
     score = score_pair(truth, result, rules)
-    made = [_panels(side, images, truth, score) for side in (0, 1)]
+    made = [direction_panels(side, images, truth, score) for side in (0, 1)]
     directions = [
         sheets.Direction(
             way, _shown(panel, known(truth.flows[side])), float(score.values[side, 5]), float(score.values[side, 0])
         )
         for side, (way, panel) in enumerate(zip(("1 to 2", "2 to 1"), made, strict=True))
     ]
-    caption = sheets.Caption(pair.name, _words(pair, score), "equal pixels" if rules.use_prec else "SegIUR")
+    caption = sheets.Caption(pair.name, state_words(pair, score), "equal pixels" if rules.use_prec else "SegIUR")
     files = {OVERVIEW: sheets.overview(directions, caption), THUMB: sheets.thumb(directions[0])}
-    for side, panel in enumerate(made, 1) if single else ():
+    for side, panel in enumerate(made, 1):
         for kind in (*FLOW_PANELS, *MASK_PANELS):
             if panel[kind] is not None:
                 files[f"{kind}{side}.png"] = write_png(panel[kind])
     return files
 
 
-def _panels(side: int, images: ImagesOfPair, truth: FlowsAndMasks, score: PairScore) -> dict[str, Any]:
+def direction_panels(side: int, images: ImagesOfPair, truth: FlowsAndMasks, score: PairScore) -> dict[str, Any]:
     """One direction's panels, in the order of the overview's columns."""
     assert truth.flows is not None and truth.masks is not None
     image, other, true_flow, true_mask = images[side], images[1 - side], truth.flows[side], truth.masks[side]
@@ -172,7 +155,8 @@ def _shown(panel: dict[str, Any], asked: PixelFlags) -> tuple[Any, ...]:
     return tuple({**panel, "flow": None if flow is None else panels.faded(flow, asked)}.values())
 
 
-def _words(pair: FlowPair, score: PairScore) -> tuple[str, ...]:
+def state_words(pair: FlowPair, score: PairScore) -> tuple[str, ...]:
+    """What explains a pair's figures: capitals where it lowers them."""
     words = ["MIRRORED PAIR"] if pair.flip else []
     words += ["NO FLOW"] if score.flow_state == ABSENT else []
     masks = {ABSENT: "NO MASKS", ESTIMATED: "masks estimated from flow", COMPLEMENT: "masks complemented"}
@@ -183,54 +167,3 @@ def _words(pair: FlowPair, score: PairScore) -> tuple[str, ...]:
 def worst_first(t5: dict[str, float]) -> list[tuple[str, float]]:
     """Names and T5 of pairs, worst first."""
     return sorted(t5.items(), key=lambda pair: (pair[1], pair[0]))
-
-
-def worst_and_best(group: str, ranked: Sequence[tuple[str, float]]) -> list[tuple[str, str, str]]:
-    """Title, caption and name of a group's worst pairs, worst first, then of its best; each pair once."""
-    worst = ranked[:WORST_AND_BEST]
-    best = ranked[max(len(worst), len(ranked) - WORST_AND_BEST) :][::-1]
-    return [
-        (f"{group}: {word} {n}", f"{name}, T5 {100 * t5:.2f} % over both directions", name)
-        for word, own in (("worst", worst), ("best", best))
-        for n, (name, t5) in enumerate(own, 1)
-    ]
-
-
-def report_pictures(out: str, arguments: dict[str, Any], tables: Sequence[Table]) -> list[ReportPicture]:
-    """Worst and best pairs of a finished run, drawn now from its data and results; raises InputError."""
-    figures: dict[str, dict[str, list[float]]] = {}
-    with blamed_on_file(f"{out}: tables/per_pair.csv is not as a run leaves it", "run again with --overwrite"):
-        per_pair = next(table for table in tables if table.name == "per_pair")
-        for cells in per_pair.rows:
-            row = dict(zip(per_pair.columns, cells, strict=True))
-            own = figures.setdefault(str(row["group"]), {}).setdefault(f"{row['group']}/{row['pair']}", [])
-            own.append(float(row["T5"] or 0.0))
-    asked = [
-        chosen
-        for group, pairs in figures.items()
-        for chosen in worst_and_best(group, worst_first({name: sum(t5) / len(t5) for name, t5 in pairs.items()}))
-    ]
-    names = [name for _, _, name in asked]
-    truth, images, results = _opened(arguments["data"], arguments.get("results") or storage.join(out, "results"), names)
-    tool = "matlab" if arguments.get("compat") == "matlab" else "vc"
-    rules = Rules(tool, bool(arguments.get("auto_flip")), bool(arguments.get("use_prec")))
-    pictures = []
-    for pair, (title, caption, _) in zip(truth.pairs, asked, strict=True):
-        files = drawn_files(pair, images.read(pair), truth.read(pair), results.read(pair), rules, single=False)
-        pictures.append(ReportPicture(title, caption, files[OVERVIEW]))
-    return pictures
-
-
-def _opened(data: str, results: str, names: Sequence[str]) -> tuple[TruthTree, TreeImages, ResultsTree]:
-    true, found = list_truth(data), list_results(results)
-    note_empty_results(found, names)
-    gone = [name for name in names if name not in true.files or name not in found.files]
-    if gone:
-        raise DataError(f"{data}, {results}: {gone[0]} is no longer there ({len(gone)} such pairs)")
-    looked, files = look_at_truth(true, names, images=True), look_at_results(found, names)
-    for listed in (true, found):
-        for name in names:
-            if name in listed.problems:
-                raise DataError(listed.problems[name][0])
-    pairs = [looked[name] for name in names]
-    return TruthTree.of(true, pairs, False), TreeImages.of(true, pairs, False), ResultsTree.of(found, files, False)

@@ -15,21 +15,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.job import (
     Benchmark,
     DescribedOptions,
     Job,
     Outcome,
-    ReportPicture,
     check_one_given,
     device_for,
     limit_notes,
     note_digest,
+    trial_device,
 )
 from raybench.benchmarks.options import option
+from raybench.benchmarks.tss.cases import case_pictures, draw_cases
+from raybench.benchmarks.tss.flow_trial import FlowTrial
 from raybench.benchmarks.tss.inputs import ChosenPairs, choose_pairs, first_few
 from raybench.benchmarks.tss.methods import ComputedFlows, DenseFlow, compute_flows, resolve_flow, write_flows
-from raybench.benchmarks.tss.pictures import report_pictures, write_pictures
+from raybench.benchmarks.tss.pictures import write_pictures
+from raybench.benchmarks.tss.samples import group_samples
 from raybench.benchmarks.tss.scoring import (
     ABSENT,
     ESTIMATED,
@@ -45,6 +49,7 @@ from raybench.benchmarks.tss.scoring import (
 from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats.tss import SCORE_COLUMNS, write_scores
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of
 
@@ -82,7 +87,7 @@ class TssOptions(DescribedOptions):
         choices=("zero", "skip"),
     )
     visualize: bool = option(
-        False, "draw every pair into pictures/, and the worst and best into the report", "protocol"
+        False, "draw every pair into pictures/ (the report shows the worst and best in any case)", "protocol"
     )
 
     @property
@@ -126,6 +131,13 @@ class TssPlan:
     def summary(self) -> str:
         return f"{len(self.chosen.truth.pairs):,} pairs of {', '.join(self.chosen.groups)}"
 
+    @property
+    def trial(self) -> Trial:
+        if self.method is None:
+            return NoTrial(self.chosen.notes)
+        device = trial_device(self.job, self.method.uses_gpu)
+        return FlowTrial(self._stage(self.method, device), (*self.chosen.notes, *self.method.digest_notes))
+
     def execute(self, run: Run) -> Outcome:
         chosen, options = self.chosen, self.job.options
         flows = self._flows(run) if self.method else None
@@ -137,20 +149,26 @@ class TssPlan:
         run.write("{name}/scores.csv", scores_file, groups, options.compat == "vc")
         if flows is not None:
             write_flows(run, flows, [pair for group in groups for pair in group.pairs])
-        pictures: tuple[ReportPicture, ...] = ()
         if options.visualize and chosen.images:
-            pictures = write_pictures(run, chosen.truth, chosen.images, results, options.rules, groups)
+            write_pictures(run, chosen.truth, chosen.images, results, options.rules, groups)
+        pictures = draw_cases(run, chosen.truth, chosen.images, results, options.rules, groups)
         notes = (*_rule_notes(self.job), *chosen.notes, *_broken_notes(scores), *_state_notes(groups))
         counts = {group.name: len(group.pairs) for group in groups}
         left_out = (*chosen.left_out, *broken)
-        return Outcome(group_table(groups, notes), (pair_table(groups),), left_out, {"pairs": counts}, pictures)
+        samples = group_samples(run, groups, columns_of(FIGURES), SHOWN_SCORES)
+        main, further = group_table(groups, notes), (pair_table(groups),)
+        return Outcome(main, further, left_out, {"pairs": counts}, pictures, samples)
 
     def _flows(self, run: Run) -> ComputedFlows:
-        assert self.method is not None and self.chosen.images is not None
+        assert self.method is not None
         note_digest(run, self.method)
         device = device_for(self.job, run, self.method.uses_gpu)
-        parts = (self.chosen.truth.pairs, self.chosen.images, self.method, device)
-        return compute_flows(run, DenseFlow(*parts, self.job.batch_size, self.job.skip_bad_input), self.job.shard_size)
+        return compute_flows(run, self._stage(self.method, device), self.job.shard_size)
+
+    def _stage(self, method: DescriptorSpec, device: str) -> DenseFlow:
+        assert self.chosen.images is not None
+        parts = (self.chosen.truth.pairs, self.chosen.images, method, device)
+        return DenseFlow(*parts, self.job.batch_size, self.job.skip_bad_input)
 
     def _broken(self, scores: PairScores) -> list[str]:
         """What was found wrong with pairs only when they were scored; raised, unless such pairs are skipped."""
@@ -240,7 +258,10 @@ BENCHMARK = Benchmark(
     name="tss",
     options=TssOptions,
     prepare=prepare,
+    keys=("group",),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
     can_skip=True,
-    gallery=report_pictures,
+    gallery=stored_cases,
+    cases=case_pictures,
 )

@@ -1,12 +1,18 @@
 """The worst mistakes of copy detection are drawn from what was matched and what was not."""
 
+import csv
 import io
 import json
+import shutil
 
 import numpy as np
+import pytest
 from PIL import Image
 
-from raybench.benchmarks.copies.mistakes import PICTURE, Panel, match_sheet
+from raybench.benchmarks import BENCHMARKS
+from raybench.benchmarks.cases import stored_cases
+from raybench.benchmarks.copies.sheets import PICTURE, Panel, match_sheet
+from raybench.runs.finished import finished_manifest, read_tables
 
 INLINE = ("--ray", "off", "--progress", "none", "--codecs", "Flat", "--descriptor", "thumbnail")
 
@@ -21,22 +27,121 @@ def test_a_sheet_frames_right_ones_green_and_wrong_ones_red():
     assert frames[2][0] > frames[2][1] + 60
 
 
-def test_disc_and_copydays_draw_their_mistakes_and_the_report_shows_them_again(copies, raybench, tmp_path):
-    disc, days = tmp_path / "disc", tmp_path / "days"
-    assert raybench("run", "disc2021", "--data", copies / "disc", "--out", disc, *INLINE).code == 0
-    assert raybench("run", "copydays", "--data", copies / "copydays", "--out", days, *INLINE).code == 0
-    for out, names in ((disc, ("false_alarms", "missed")), (days, ("missed",))):
-        assert sorted(path.stem for path in (out / "pictures").iterdir()) == sorted(names)
-        assert (out / "report.html").read_text().count("<img src='data:image/jpeg;base64,") == len(names)
-    assert raybench("report", disc, days, "--out", tmp_path / "both.html").code == 0
-    assert (tmp_path / "both.html").read_text().count("<img src='data:image/jpeg;base64,") == 3
+@pytest.fixture(scope="module")
+def runs(copies, tmp_path_factory):
+    """A run of each benchmark, whose data may be moved away: the folders of both, and of the images."""
+    from raybench.cli.commands import exit_code
+
+    out, data = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("images")
+    for name in ("disc", "copydays", "distractors"):
+        shutil.copytree(copies / name, data / name)
+    beside = {"disc2021": (), "copydays": ("--distractors", data / "distractors")}
+    for name, folder in (("disc2021", "disc"), ("copydays", "copydays")):
+        given = ("run", name, "--data", data / folder, "--out", out / name, *beside[name], *INLINE)
+        assert exit_code([str(argument) for argument in given]) == 0
+    return out, data
+
+
+def cases_of(out):
+    return stored_cases(str(out), {}, ())
+
+
+def asked(out, *units):
+    """The cases of these queries, as a page asks for them."""
+    manifest = finished_manifest(str(out))
+    hook = BENCHMARKS[manifest.benchmark].open().cases
+    return hook(str(out), manifest.arguments, read_tables(str(out), manifest), units)
+
+
+def predictions(out):
+    with (out / "results/predictions.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_sheets_and_cases_are_drawn_and_both_benchmarks_offer_them_to_the_report(runs):
+    out, _ = runs
+    for name, kinds in (("disc2021", {"false alarm", "missed"}), ("copydays", {"missed"})):
+        files = {kind.replace(" ", "_").replace("alarm", "alarms") + ".jpg" for kind in kinds}
+        assert {path.name for path in (out / name / "pictures").iterdir()} == {"cases.json", *files}
+        cases = BENCHMARKS[name].open().gallery(str(out / name), {}, ())
+        assert {case.kind for case in cases} == kinds
+        assert all(panel.jpeg and panel.name for case in cases for panel in case.panels)
+        assert {case.row for case in cases} == {"Flat | None" if name == "disc2021" else "Flat"}
+
+
+def test_a_false_alarm_shows_the_wrong_pair_with_its_score_and_place_in_the_pool(runs):
+    out, data = runs
+    true = {tuple(line.split(",")) for line in (data / "disc/val_groundtruth_matches.csv").read_text().split()}
+    rows = sorted(predictions(out / "disc2021"), key=lambda row: -float(row["score"]))
+    place, worst = next(
+        (number, row) for number, row in enumerate(rows, 1) if (row["query_id"], row["reference_id"]) not in true
+    )
+    case = cases_of(out / "disc2021")[0]
+    assert (case.kind, case.unit, case.panels[1].name) == ("false alarm", worst["query_id"], worst["reference_id"])
+    assert f"score {float(worst['score']):.4g}, number {place} of all {len(rows)} candidates" in case.caption
+    assert "threshold for precision 90%" in case.caption
+    assert [panel.right for panel in case.panels[:2]] == [None, False]
+
+
+def test_queries_are_drawn_by_name_from_what_was_predicted(runs):
+    out, data = runs
+    true = dict(
+        line.split(",") for line in (data / "disc/val_groundtruth_matches.csv").read_text().split() if line[-1] != ","
+    )
+    first = {row["query_id"]: row["reference_id"] for row in reversed(predictions(out / "disc2021"))}
+    right = next(query for query, reference in first.items() if true.get(query) == reference)
+    wrong = next(query for query, reference in first.items() if query in true and true[query] != reference)
+    alone = next(query for query in first if query not in true)
+    found = asked(out / "disc2021", wrong, "unknown", alone, right)
+    assert [(case.unit, case.kind) for case in found] == [(wrong, "missed"), (alone, "false alarm"), (right, "right")]
+    assert [panel.name for panel in found[0].panels] == [wrong, first[wrong], true[wrong]]
+    assert [panel.right for panel in found[0].panels] == [None, False, True]
+    assert all(panel.jpeg for case in found for panel in case.panels)
+
+
+def test_copies_are_drawn_by_name_with_originals_and_distractors(runs):
+    out, _ = runs
+    rows = predictions(out / "copydays")
+    fooled = next(row for row in rows if row["reference_id"].startswith("D"))["query_id"]
+    first = next(row["reference_id"] for row in rows if row["query_id"] == "original/200000.jpg")
+    right, other = asked(out / "copydays", "original/200000.jpg", fooled)
+    assert (right.kind, right.panels[1].name, first) == ("right", "original/200000.jpg", "original/200000.jpg")
+    assert all(panel.jpeg for panel in other.panels)
+
+
+def test_names_in_predictions_that_lead_elsewhere_are_not_followed(runs, tmp_path):
+    out, data = runs
+    shutil.copytree(out / "disc2021", tmp_path / "run")
+    (data / "secret.jpg").write_bytes(next((data / "disc/val_query").iterdir()).read_bytes())
+    for name in ("../../secret", "../../secret.jpg", str(data / "secret.jpg")):
+        (tmp_path / "run/results/predictions.csv").write_text(f"Q00000,{name},1.0\n")
+        (case,) = asked(tmp_path / "run", "Q00000")
+        assert case.panels[0].jpeg and not case.panels[1].jpeg
+
+
+def test_images_that_are_gone_or_broken_leave_an_empty_frame_with_words(copies, raybench, tmp_path):
+    data = shutil.copytree(copies / "disc", tmp_path / "disc")
+    images = sorted((data / "val_query").iterdir())
+    for image in images[::2]:
+        image.write_bytes(b"no picture")
+    given = ("--data", data, "--out", tmp_path / "out", "--on-bad-input", "skip", *INLINE)
+    assert raybench("run", "disc2021", *given).code == 0
+    for image in images:
+        image.unlink()
+    for reference in (data / "val_ref").iterdir():
+        reference.write_bytes(b"")
+    assert asked(tmp_path / "out", *(image.stem for image in images)) == []
+    assert all(case.panels[0].jpeg for case in cases_of(tmp_path / "out")), "drawn while the data was there"
+    images[1].write_bytes(next((copies / "disc/val_query").iterdir()).read_bytes())
+    (case,) = asked(tmp_path / "out", images[1].stem)
+    assert [panel.label.endswith("the image can't be read") for panel in case.panels[:2]] == [False, True]
 
 
 def test_pictures_belong_to_the_run_and_go_with_it(copies, raybench, tmp_path):
     given = ("--data", copies / "disc", "--out", tmp_path, *INLINE)
     assert raybench("run", "disc2021", *given).code == 0
     files = json.loads((tmp_path / "manifest.json").read_text())["files"]
-    assert {"pictures/false_alarms.jpg", "pictures/missed.jpg"} <= set(files)
+    assert {"pictures/false_alarms.jpg", "pictures/missed.jpg", "pictures/cases.json"} <= set(files)
 
 
 def test_there_are_none_where_a_run_begins_with_vectors(copies, raybench, tmp_path):

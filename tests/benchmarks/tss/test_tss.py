@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
+from raybench.benchmarks.cases import stored_cases
+from raybench.benchmarks.tss.tss import BENCHMARK
 from raybench.formats.flo import read_flow, write_flo
+from raybench.runs.finished import finished_manifest
 
 DATA = GOLDEN / "tss" / "data"
 EXPECTED = json.loads((GOLDEN / "tss" / "expected.json").read_text())
@@ -163,8 +166,13 @@ def test_a_folder_without_flow_and_mask_scores_zero_as_with_the_tool(raybench, t
     ]
     assert float(found["Average"]["T5"]) == pytest.approx(sum(kept) / 20, abs=1e-9)
     assert "NO FLOW: 3 of 10" in said.out and "masks of 2 of 10 pairs were absent" in said.out
-    assert raybench("report", tmp_path / "out", "--out", tmp_path / "page.html").code == 0
-    assert "MINI: worst 1</b> MINI/p01_same, T5 0.00 %" in (tmp_path / "page.html").read_text()
+    worst = stored_cases(str(tmp_path / "out"), {}, ())[0]
+    assert (worst.title, worst.unit) == ("MINI: worst 1", "MINI/p01_same") and "T5 0.0% from 1 to 2" in worst.caption
+    assert [panel.label for panel in worst.panels if not panel.jpeg] == [
+        "image 2, warped by the flow found; absent",
+        "flow found; absent",
+        "error: blue within T5, red beyond; absent",
+    ]
 
 
 def test_every_pair_says_where_its_flow_and_mask_came_from(raybench, tmp_path):
@@ -308,7 +316,7 @@ def test_running_again_computes_nothing_and_a_new_result_is_seen(raybench, tmp_p
 
 def test_pictures_are_written_only_when_asked_for(raybench, tmp_path):
     from_results(raybench, tmp_path / "plain", "--ray", "off")
-    assert not (tmp_path / "plain/pictures").exists()
+    assert [file.name for file in (tmp_path / "plain/pictures").iterdir()] == ["cases.json"]
     from_results(raybench, tmp_path / "drawn", "--ray", "off", "--visualize")
     kinds = {"flow", "warped", "error", "foreground"}
     folder = tmp_path / "drawn/pictures/MINI"
@@ -318,28 +326,43 @@ def test_pictures_are_written_only_when_asked_for(raybench, tmp_path):
     assert {file.name for file in (folder / "p05_noflow").iterdir()} == {"overview.jpg", *named["foreground"]}
     assert (tmp_path / "drawn/pictures/MINI.jpg").exists()
     assert (tmp_path / "drawn/tss.csv").read_bytes() == (tmp_path / "plain/tss.csv").read_bytes()
-    page = (tmp_path / "drawn/report.html").read_text()
-    assert page.count("<figure>") == 6
-    worst = [page.index(f"MINI: {word} {n}") for word in ("worst", "best") for n in (1, 2, 3)]
-    assert worst == sorted(worst)
 
 
-def test_the_report_draws_worst_and_best_pairs_of_a_run_without_pictures(raybench, tmp_path):
-    run(raybench, tmp_path / "run", "--descriptor", "zero", "--ray", "off")
-    assert raybench("report", tmp_path / "run", "--out", tmp_path / "page.html").code == 0
-    page = (tmp_path / "page.html").read_text()
-    assert page.count("data:image/jpeg;base64,") == 6
-    captions = re.findall(r"<b>MINI: (worst|best) (\d)</b> MINI/\w+, T5 ([\d.]+) %", page)
-    assert [(word, n) for word, n, _ in captions] == [(word, n) for word in ("worst", "best") for n in "123"]
-    figures = [float(figure) for _, _, figure in captions]
-    assert figures[:3] == sorted(figures[:3]) and figures[3:] == sorted(figures[3:], reverse=True)
-    assert max(figures[:3]) <= min(figures[3:])
+def figures_of(case):
+    """T5 both ways, in percent."""
+    return [float(figure) for figure in re.findall(r"([\d.]+)% from", case.caption)]
 
 
-def test_the_report_goes_on_without_pictures_where_data_is_gone(raybench, tmp_path):
+def test_a_run_shows_its_worst_and_best_pairs_whatever_becomes_of_the_data(raybench, tmp_path):
     shutil.copytree(DATA / "Dataset", tmp_path / "Dataset")
-    run(raybench, tmp_path / "run", "--results", DATA / "Results", "--ray", "off", data=tmp_path / "Dataset")
+    run(raybench, tmp_path / "run", "--descriptor", "dis", "--ray", "off", data=tmp_path / "Dataset")
     shutil.rmtree(tmp_path / "Dataset")
-    said = raybench("report", tmp_path / "run", "--out", tmp_path / "page.html")
-    assert said.code == 0 and "no pictures" in said.err
-    assert "<figure>" not in (tmp_path / "page.html").read_text()
+    cases = stored_cases(str(tmp_path / "run"), {}, ())
+    assert [(case.kind, case.row) for case in cases] == [("worst", "MINI"), ("worst", "MINI"), ("best", "MINI")]
+    per_pair = {}
+    for row in rows(tmp_path / "run/tables/per_pair.csv"):
+        per_pair.setdefault(f"{row['group']}/{row['pair']}", []).append(100 * float(row["T5"]))
+    ranked = sorted(per_pair, key=lambda name: (sum(per_pair[name]), name))
+    assert [case.unit for case in cases] == [ranked[0], ranked[1], ranked[-1]]
+    for case in cases:
+        assert figures_of(case) == pytest.approx(per_pair[case.unit], abs=0.051)
+        assert all(panel.jpeg for panel in case.panels)
+
+
+def test_pairs_are_drawn_by_name_with_flows_alone_where_images_are_gone(raybench, tmp_path):
+    shutil.copytree(DATA / "Dataset", tmp_path / "Dataset")
+    run(raybench, tmp_path / "run", "--descriptor", "zero", "--ray", "off", data=tmp_path / "Dataset")
+    manifest = finished_manifest(str(tmp_path / "run"))
+    names = ("MINI/p03_larger", "MINI/p01_same", "MINI/none", "../elsewhere")
+
+    def asked():
+        return BENCHMARK.cases(str(tmp_path / "run"), manifest.arguments, (), names)
+
+    assert [(case.unit, all(panel.jpeg for panel in case.panels)) for case in asked()] == [
+        ("MINI/p03_larger", True),
+        ("MINI/p01_same", True),
+    ]
+    (tmp_path / "Dataset/MINI/p01_same/image2.png").unlink()
+    assert [panel.label for panel in asked()[1].panels if panel.jpeg] == ["true flow", "flow found"]
+    shutil.rmtree(tmp_path / "Dataset")
+    assert asked() == []
