@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from raybench import __version__
+from raybench.cli.groups import UncutGroup
 from raybench.cli.interrupts import end_in_order_on_signals, say_interrupted
 from raybench.cli.lines import say
 from raybench.errors import ConfigError, FigureBelow, InputError, OwnCodeFailed, ShardFailed, suggestion
@@ -95,7 +96,7 @@ def _say_problems(error: InputError | click.ClickException) -> None:
         click.echo(f"error: … and {len(lines) - MOST_LINES:,} more problems", err=True)
 
 
-class Commands(click.Group):
+class Commands(UncutGroup):
     """The commands, each of which is imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

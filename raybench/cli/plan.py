@@ -64,6 +64,7 @@ def _with_counts(options: list[click.Option], groups: dict[str, str]) -> tuple[l
 def _plan(names: Sequence[str]) -> Callable[..., None]:
     def command(gpus: str, price_per_gpu_hour: float | None, form: str, **given: Any) -> None:
         from raybench.cli.options import jobs_of
+        from raybench.cli.tables import show_table
         from raybench.runs.plan import plan_all
 
         counts = _counts(gpus)
@@ -73,8 +74,8 @@ def _plan(names: Sequence[str]) -> Callable[..., None]:
             click.echo(json.dumps(found.to_json(), indent=1))
             return
         stages, sums = found.tables()
-        click.echo(stages.to_text())
-        click.echo(sums.to_text())
+        show_table(stages)
+        show_table(sums)
         say(f"bottleneck: {found.bottleneck}")
         say(f"peak memory per worker: {found.peak_memory_bytes / 2**30:.2f} GiB")
         say(f"probe: {found.probe['seconds']} s {found.probe['where']}; counted are {found.probe['counted']}")
