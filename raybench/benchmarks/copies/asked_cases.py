@@ -22,7 +22,7 @@ from raybench.benchmarks.copies.mistakes import Case
 from raybench.benchmarks.copies.sets import pictures
 from raybench.benchmarks.copies.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
-from raybench.errors import InputError, ProblemList
+from raybench.errors import ConfigError, DataError, ProblemList, Problems
 from raybench.formats.copydays import ORIGINAL, CopydaysLayout
 from raybench.formats.disc_predictions import line_blocks, read_block
 from raybench.formats.images import SUFFIXES, decode_image
@@ -57,7 +57,7 @@ def disc_cases(
         return []
     try:
         truth = find_truth(arguments.get("ground_truth"), [data, arguments.get("features")]).pairs
-    except InputError:
+    except (ConfigError, DataError, Problems):
         return []
     known: Truth = {}
     own = pc.is_in(truth.query, value_set=pa.array(asked, pa.string()))
@@ -144,7 +144,7 @@ def _reader(root: str) -> Reader:
             check_names(root, names)
             data = next((found for one in names if (found := _content(storage.join(root, one)))), b"")
             return decode_image(data, name)
-        except InputError:
+        except (DataError, Problems):
             return None
 
     return read

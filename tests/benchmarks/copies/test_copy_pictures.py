@@ -150,3 +150,13 @@ def test_there_are_none_where_a_run_begins_with_vectors(copies, raybench, tmp_pa
     truth = ("--ground-truth", copies / "disc/val_groundtruth_matches.csv", "--codecs", "Flat", "--ray", "off")
     assert raybench("run", "disc2021", "--features", tmp_path / "a/results", "--out", tmp_path / "b", *truth).code == 0
     assert not (tmp_path / "b/pictures").exists()
+
+
+@pytest.mark.slow
+def test_cases_are_kept_on_and_drawn_from_object_storage(copies, raybench, s3):
+    bucket = s3.bucket("cases")
+    s3.upload(copies / "disc", f"{bucket}/disc")
+    assert raybench("run", "disc2021", "--data", f"{bucket}/disc", "--out", f"{bucket}/out", *INLINE).code == 0
+    stored, named = cases_of(f"{bucket}/out"), asked(f"{bucket}/out", "Q00006", "Q00000")
+    assert (len(stored), len(named)) == (16, 2)
+    assert all(panel.jpeg for case in (*stored, *named) for panel in case.panels)
