@@ -167,7 +167,8 @@ class ProbedRun(Run):
         begun = time.monotonic()
         whole = sum(work_of(stage, shard) for shard in missing)
         for shard, part in itertools.islice(self._choices(stage, missing, reads_data), MOST_SAMPLES):
-            least = LEAST_SECONDS if reads_data or len(missing) > MOST_SAMPLES else FIGURES_SECONDS
+            is_figure = part is None and not reads_data and len(missing) <= MOST_SAMPLES
+            least = FIGURES_SECONDS if is_figure else LEAST_SECONDS
             if measures and self._has_enough(measures, whole, time.monotonic() - begun, least):
                 break
             if time.monotonic() - self._started > LAST_SECONDS:
