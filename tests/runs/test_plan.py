@@ -14,7 +14,7 @@ from raybench.runs import probed_run
 from raybench.runs.jobs import make_job
 from raybench.runs.plan import plan_all
 
-INLINE = ("--ray", "off", "--progress", "none")
+INLINE = ("--ray", "off")
 KEYS = ["stages", "wall_seconds", "gpu_hours", "cost", "peak_memory_bytes", "bottleneck", "probe"]
 
 
@@ -141,7 +141,7 @@ def test_what_a_run_would_trip_over_is_said(raybench, tmp_path):
 
 
 def test_gpus_are_counted_where_there_are_any(local_ray, few_samples, raybench, tmp_path):
-    given = ("disc2021", *JOBS["disc2021"], "--out", tmp_path / "out", "--progress", "none", "--codecs", "Flat")
+    given = ("disc2021", *JOBS["disc2021"], "--out", tmp_path / "out")
     said = raybench("plan", *given, "--gpus", "1,8", "--format", "json")
     assert said.code == 0, said.err
     found = json.loads(said.out)
