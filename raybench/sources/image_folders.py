@@ -19,6 +19,7 @@ from raybench.errors import DataError
 from raybench.formats.images import SUFFIXES
 from raybench.formats.limits import USUAL, Limits
 from raybench.sources.file_names import check_names
+from raybench.sources.nothing_found import why_nothing
 from raybench.sources.packed_keys import PackedKeys
 
 
@@ -39,8 +40,8 @@ class ImageFolder:
         """All pictures of a folder (and of those below it); none at all is an error."""
         entries = list_images(root, recursive)
         if not entries:
-            reason = "holds none" if storage.exists(root) else "does not exist"
             below = " in it or below" if recursive else ""
+            reason = why_nothing(root, SUFFIXES, 0)
             raise DataError(f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)})")
         return cls.of(root, entries, by_content, limits)
 
