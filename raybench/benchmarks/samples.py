@@ -81,9 +81,11 @@ def read_sample(data: bytes) -> Sample:
     """A sample that `sample_file` wrote; other bytes are a ValueError."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            return sample_of({name: file[name] for name in file.files})
-    except (OSError, LookupError, TypeError, zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
+            sample = sample_of({name: file[name] for name in file.files})
+        sample.draw(np.ones(len(sample.units), np.int64))  # arrays that do not fit each other show in any draw
+    except (OSError, EOFError, zipfile.BadZipFile, LookupError, TypeError, AttributeError) as error:
         raise ValueError(reason_of(error)) from None
+    return sample
 
 
 def _names(figure: FigureOf) -> tuple[str, str]:

@@ -8,6 +8,7 @@ are those of the list that it stands for, exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class DrawnRanking:
     @classmethod
     def of(cls, positive: NDArray[np.bool_], first: NDArray[Any], second: NDArray[Any], units: int) -> DrawnRanking:
         """From flags in rank order, and the units of each item."""
-        pairs, place = _weights(first, second, units)
+        pairs, place = _distinct_pairs(first, second, units)
         found = np.flatnonzero(positive)
         ahead = found - np.arange(len(found))
         others, counted = place[~positive], int(ahead[-1]) if len(found) else 0
@@ -66,26 +67,34 @@ class DrawnRanking:
         weights = times if self.second is None else self._weights(times)
         copies = weights[self.positives]
         ahead, counted = self._ahead(weights)
-        number = np.arange(1, int(copies.sum()) + 1)
-        return DrawnRanks(copies, number + np.repeat(ahead, copies), counted + int((weights * self.behind).sum()))
+        together = np.add.reduceat(copies, self._starts) if len(copies) else copies
+        ranks = np.repeat(ahead, together)
+        ranks += np.arange(1, len(ranks) + 1)
+        return DrawnRanks(copies, ranks, counted + int((weights * self.behind).sum()))
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where a run of positives begins that have no other between them."""
+        return np.flatnonzero(np.diff(self.ahead, prepend=-1))
 
     def _weights(self, times: Times) -> NDArray[np.int64]:
         own = times[self.first]
         return np.where(self.first == self.second, own, own * times[self.second])
 
     def _ahead(self, weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-        """How many copies of others stand ahead of each positive, and of the last or the end."""
-        found = np.zeros(len(self.ahead), np.int64)
-        total, first = 0, int(np.searchsorted(self.ahead, 0, side="right"))
+        """How many copies of others stand ahead of each run of positives, and of the last."""
+        ahead = self.ahead[self._starts]
+        found = np.zeros(len(ahead), np.int64)
+        total, first = 0, int(np.searchsorted(ahead, 0, side="right"))
         for start in range(0, len(self.others), COUNTED):
             sums = np.cumsum(weights[self.others[start : start + COUNTED]])
-            last = int(np.searchsorted(self.ahead, start + len(sums), side="right"))
-            found[first:last] = total + sums[self.ahead[first:last] - start - 1]
+            last = int(np.searchsorted(ahead, start + len(sums), side="right"))
+            found[first:last] = total + sums[ahead[first:last] - start - 1]
             total, first = total + int(sums[-1]), last
         return found, total
 
 
-def _weights(
+def _distinct_pairs(
     first: NDArray[Any], second: NDArray[Any], units: int
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64] | None], NDArray[np.int32]]:
     """Distinct pairs of units, in whatever order a pair names them, and which of them each item has."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from raybench.errors import ConfigError, Problems
 from raybench.metrics.bootstrap import CONFIDENCE, interval
 from raybench.metrics.samples import FigureOf
-from raybench.metrics.significance import LEVEL, group_letters, holm, paired_p, smallest_p
+from raybench.metrics.significance import LEVEL, group_letters, holm, least_of_draws, least_of_units, paired_p
 from raybench.runs.compare_checks import FinishedRun, differences, few
 from raybench.runs.compare_draws import DrawnRuns, draw_shared, shared_samples
 from raybench.runs.compare_runs import find_runs
@@ -95,9 +95,12 @@ def _lines(figure: FigureOf, runs: Sequence[FinishedRun], base: int, drawn: Draw
     draws = {
         number: own[figure] for number, own in enumerate(drawn.draws) if figure in own and values[number] is not None
     }
-    p_values = {number: paired_p(draws[number] - draws[base]) for number in draws if base in draws and number != base}
+    units = drawn.units.get(figure, 0)
+    p_values = {
+        number: paired_p(draws[number] - draws[base], units) for number in draws if base in draws and number != base
+    }
     corrected = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    letters = _letters(values, draws)
+    letters = _letters(values, draws, units)
     lines: list[tuple[Cell, ...]] = []
     for number, run in enumerate(runs):
         against: tuple[Cell, ...] = (None,) * 5
@@ -117,11 +120,11 @@ def _value(run: FinishedRun, figure: FigureOf, recomputed: Mapping[FigureOf, flo
     return next(cell.value for cell in run.cells if FigureOf(cell.row, cell.figure) == figure)
 
 
-def _letters(values: Sequence[float | None], draws: FigureDrawsByRun) -> dict[int, str]:
+def _letters(values: Sequence[float | None], draws: FigureDrawsByRun, units: int) -> dict[int, str]:
     """Runs that can't be told apart share a letter; the best begins with a."""
     order = sorted(draws, key=lambda number: -(values[number] or 0.0))
     pairs = list(combinations(order, 2))
-    corrected = holm([paired_p(draws[one] - draws[other]) for one, other in pairs])
+    corrected = holm([paired_p(draws[one] - draws[other], units) for one, other in pairs])
     return group_letters(order, [pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL])
 
 
@@ -141,10 +144,13 @@ def _number(value: float) -> float | None:
 
 
 def _notes(runs: Sequence[FinishedRun], drawn: DrawnRuns, draws: int) -> Iterator[str]:
-    if drawn.fewest_units < FEW_UNITS:
-        yield f"FEW: only {drawn.fewest_units} {runs[0].stored.kind}; intervals drawn from so few are too narrow."
+    fewest = min(drawn.units.values(), default=0)
+    if fewest < FEW_UNITS:
+        kind, least = runs[0].stored.kind, least_of_units(fewest)
+        words = f"; with so few no p is below {least:.2g}" if least >= LEVEL / 10 else ""
+        yield f"FEW: figures rest on {fewest} {kind} or more; intervals drawn from so few are too narrow{words}."
     pairs = len(runs) * (len(runs) - 1) // 2
-    if pairs * smallest_p(draws) >= LEVEL:
+    if pairs * least_of_draws(draws) >= LEVEL:
         enough = math.ceil(2 * pairs / LEVEL)
         yield f"DRAWS: with {draws:,} draws no two of {len(runs)} runs can be told apart; give --draws {enough}."
     rows = dict.fromkeys(row for run in runs for row in run.rows)

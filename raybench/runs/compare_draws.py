@@ -28,11 +28,13 @@ class SharedSamples:
 
 @dataclass(frozen=True)
 class DrawnRuns:
-    """The figures of all draws by run; and by run values of figures over fewer units than its table has."""
+    """The figures of all draws by run; by run values of figures over fewer units than its table has; how many units
+    have something to be found, by figure.
+    """
 
     draws: tuple[FigureDraws, ...]
     values: tuple[dict[FigureOf, float], ...]
-    fewest_units: int
+    units: dict[FigureOf, int]
 
 
 def shared_samples(runs: Sequence[FinishedRun]) -> list[SharedSamples]:
@@ -65,8 +67,15 @@ def draw_shared(runs: Sequence[FinishedRun], found: Sequence[SharedSamples], dra
             if all(part in drawn[number] for part in mean.parts):
                 drawn[number][mean.figure] = mean.draws(drawn[number])
                 values[number].update(_mean_value(run, mean, values[number]))
-    units = [len(one.shared.samples[0].units) for one in found]
-    return DrawnRuns(tuple(drawn), tuple(values), min(units, default=0))
+    return DrawnRuns(tuple(drawn), tuple(values), _units(runs, found))
+
+
+def _units(runs: Sequence[FinishedRun], found: Sequence[SharedSamples]) -> dict[FigureOf, int]:
+    names = {figure: one.shared.units_with_items for one in found for figure in one.shared.samples[0].figures}
+    for mean in (mean for run in runs for mean in run.stored.means):
+        if all(part in names for part in mean.parts):
+            names[mean.figure] = np.unique(np.concatenate([names[part] for part in mean.parts]))
+    return {figure: len(known) for figure, known in names.items()}
 
 
 def _mean_value(run: FinishedRun, mean: MeanOf, values: dict[FigureOf, float]) -> dict[FigureOf, float]:

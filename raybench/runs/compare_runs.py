@@ -10,50 +10,49 @@ from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.errors import ConfigError, ProblemList, Problems
 from raybench.runs.compare_checks import FinishedRun, other_benchmark
-from raybench.runs.finished import finished_manifest, read_tables
-from raybench.runs.manifest import FILE_NAME
+from raybench.runs.finished import finished_manifest, read_tables, runs_below
+from raybench.runs.manifest import FILE_NAME, read_manifest
 from raybench.runs.samples import read_samples
 from raybench.table import figure_cells
 
 
 def find_runs(named: Sequence[str], baseline: str | None) -> tuple[list[FinishedRun], int]:
     """The runs as they are named, and which of them is the baseline; problems of all are raised together."""
-    given, base = list(named), 0
-    if baseline is not None:
-        places = [storage.checked(one) for one in given]
-        if storage.checked(baseline) in places:
-            base = places.index(storage.checked(baseline))
-        else:
-            given.insert(0, baseline)
-    if len(given) < 2:
+    given = [storage.checked(one) for one in named]
+    if baseline is not None and storage.checked(baseline) not in given:
+        given.insert(0, storage.checked(baseline))
+    chosen = _chosen(given) if given else {}
+    outs = [out for uri in given for out in chosen[uri]]
+    if len(outs) < 2:
         raise ConfigError("compare: give at least two finished runs, by their output folders")
-    outs = _single_runs([storage.checked(one) for one in given])
+    base = outs.index(chosen[given[0] if baseline is None else storage.checked(baseline)][0])
     return _read(outs, _names(outs), base), base
 
 
-def _single_runs(uris: Sequence[str]) -> list[str]:
-    """The folder of one run for each; of a folder that holds several (`run hbench`) the one that is like the others."""
-    inside = {uri: _runs_inside(uri) for uri in uris}
-    plain = [uri for uri in uris if not inside[uri]]
-    if len(plain) == len(uris):
-        return list(uris)
+def _chosen(given: Sequence[str]) -> dict[str, list[str]]:
+    """The runs that each folder stands for: itself, or those of one benchmark below it."""
+    below: dict[str, dict[str, str]] = {uri: {} if _is_run(uri) else _benchmarks_below(uri) for uri in given}
+    plain = [uri for uri, runs in below.items() if not runs]
     if plain:
-        wanted = {finished_manifest(uri).benchmark for uri in plain}
+        wanted = {finished_manifest(plain[0]).benchmark}
     else:
-        wanted = set.intersection(*(set(names) for names in inside.values()))
-    for uri, names in inside.items():
-        if names and len(wanted & set(names)) != 1:
-            raise ConfigError(
-                f"{uri}: holds the runs {', '.join(names)}; name one of them, such as {storage.join(uri, names[0])}"
-            )
-    return [storage.join(uri, *(wanted & set(inside[uri]))) for uri in uris]
+        wanted = set.intersection(*(set(runs.values()) for runs in below.values() if runs))
+    chosen = {}
+    for uri, runs in below.items():
+        chosen[uri] = [out for out, benchmark in runs.items() if benchmark in wanted] if runs else [uri]
+        if len(wanted) != 1 or not chosen[uri]:
+            raise ConfigError(f"{uri}: holds runs of several benchmarks; name one run: {' or '.join(runs)}")
+    return chosen
 
 
-def _runs_inside(uri: str) -> list[str]:
-    """The benchmarks of which a folder that is no run itself holds runs."""
-    if storage.exists(storage.join(uri, FILE_NAME)):
-        return []
-    return [name for name in BENCHMARKS if storage.exists(storage.join(uri, name, FILE_NAME))]
+def _is_run(uri: str) -> bool:
+    return storage.exists(storage.join(uri, FILE_NAME))
+
+
+def _benchmarks_below(uri: str) -> dict[str, str]:
+    """The benchmark of each run below a folder that is no run itself."""
+    outs = [storage.join(uri, name) for name in runs_below(uri)]
+    return {out: found.benchmark for out in outs if (found := read_manifest(out)) is not None}
 
 
 def _names(outs: Sequence[str]) -> list[str]:

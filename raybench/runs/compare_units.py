@@ -23,6 +23,12 @@ class Shared:
     problem: str = ""
     dropped: bool = False
 
+    @property
+    def units_with_items(self) -> NDArray[np.str_]:
+        """The names of units that have something to be found."""
+        first = self.samples[0]
+        return first.units.names[first.items_by_unit > 0]
+
 
 def shared_units(names: Sequence[str], kind: str, samples: Sequence[Sample]) -> Shared:
     """Samples of the same figure over the units that their runs share.

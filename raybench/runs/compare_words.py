@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from raybench.metrics.bootstrap import CONFIDENCE
 from raybench.metrics.significance import LEVEL
@@ -53,15 +54,15 @@ class Line:
             return "has no value"
         if self.difference is None or self.p_holm is None:
             return "baseline" if self.run == baseline else "nothing to compare with"
-        ends = f"{_points(self.difference_low)} to {_points(self.difference_high)}"
-        if self.p_holm >= LEVEL or not self.difference:
-            return f"can't be told apart from {baseline} ({ends} points), p = {_p(self.p_holm)}"
-        if self.difference > 0:
-            word, size = "better", f"{_points(self.difference)} points ({ends})"
-        else:
-            ends = f"{_points(self.difference_high, -1)} to {_points(self.difference_low, -1)}"
-            word, size = "worse", f"{_points(self.difference, -1)} points ({ends})"
-        return f"{word} than {baseline} by {size}, p = {_p(self.p_holm)}"
+        if not (self.difference or self.difference_low or self.difference_high):
+            return f"no difference to {baseline}"
+        sign = -1 if self.difference < 0 else 1
+        low, high = sorted((self.difference_low or 0.0, self.difference_high or 0.0), key=lambda end: sign * end)
+        size = f"by {_points(self.difference, sign)} points ({_points(low, sign)} to {_points(high, sign)})"
+        word, p = "worse" if sign < 0 else "better", f"p = {_p(self.p_holm)}"
+        if self.p_holm < LEVEL:
+            return f"{word} than {baseline} {size}, {p}"
+        return f"can't be told apart from {baseline}: {word} {size}, {p}"
 
 
 def _points(value: float | None, sign: int = 1) -> str:
@@ -84,8 +85,36 @@ def blocks_of(comparison: Comparison) -> Iterator[Block]:
         yield sorted(lines[start : start + step], key=lambda line: math.inf if line.value is None else -line.value)
 
 
+def shortened(comparison: Comparison) -> Comparison:
+    """The same with runs that go by their path called by that part of it in which they differ."""
+    paths = [name for name in dict.fromkeys(comparison.runs) if "/" in name]
+    names = dict(zip(paths, differing_parts(paths), strict=True))
+    rows = [(names.get(str(run), run), *rest) for run, *rest in comparison.table.rows]
+    return replace(
+        comparison,
+        runs=tuple(names.get(run, run) for run in comparison.runs),
+        baseline=names.get(comparison.baseline, comparison.baseline),
+        table=replace(comparison.table, rows=tuple(rows)),
+    )
+
+
+def differing_parts(paths: Sequence[str]) -> list[str]:
+    """Paths without the folders that all begin and end with.
+
+    >>> differing_parts(["/runs/sift/hbench-matching", "/runs/orb/hbench-matching"])
+    ['sift', 'orb']
+    """
+    if len(paths) < 2:
+        return [path.rpartition("/")[2] for path in paths]
+    parts = [path.split("/") for path in paths]
+    start = len(posixpath.commonprefix(parts))
+    end = len(posixpath.commonprefix([one[start:][::-1] for one in parts]))
+    return ["/".join(one[start : len(one) - end]) or path for one, path in zip(parts, paths, strict=True)]
+
+
 def to_text(comparison: Comparison) -> str:
     """For a terminal: every figure with a verdict in words for each run, the best first."""
+    comparison = shortened(comparison)
     names, letters = ([str(row[place] or "") for row in comparison.table.rows] for place in (0, 11))
     name_width, letter_width = max(map(len, map(visible, names))), max(map(len, letters))
     figure_width = max(len(str(row[2])) for row in comparison.table.rows)
@@ -110,6 +139,7 @@ def _about(comparison: Comparison) -> str:
 
 def to_markdown(comparison: Comparison) -> str:
     """For a paper: a line per row and run, a column per figure, the best in bold, letters of groups behind."""
+    comparison = shortened(comparison)
 
     def cell(line: Line, is_best: bool) -> str:
         value, _, rest = line.shown.partition(" ")
@@ -124,6 +154,7 @@ def to_markdown(comparison: Comparison) -> str:
 
 def to_latex(comparison: Comparison) -> str:
     """The same as a LaTeX `tabular`, what it shows in comments above."""
+    comparison = shortened(comparison)
 
     def cell(line: Line, is_best: bool) -> str:
         value, _, rest = line.shown.partition(" ")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from raybench.metrics.bootstrap import interval
 from raybench.metrics.draws import sample_draws
 from raybench.metrics.samples import FigureOf, MeanSample, RankedSample, Units
-from raybench.metrics.significance import group_letters, holm, paired_p, smallest_p
+from raybench.metrics.significance import group_letters, holm, least_of_draws, paired_p
 
 UNITS, PAIRS, DRAWS = 100, 200, 199
 FIGURE = FigureOf("row", "figure")
@@ -42,7 +42,7 @@ def test_p_values_of_methods_that_are_alike_are_uniform(make):
     for seed in range(PAIRS):
         common = random.normal(size=3 * UNITS)
         one, other = (sample_draws(make(random, common), DRAWS, seed)[FIGURE] for _ in range(2))
-        found.append(paired_p(one - other))
+        found.append(paired_p(one - other, UNITS))
     steps = np.arange(1, PAIRS + 1) / PAIRS
     distance = np.abs(np.sort(found) - steps).max()
     assert distance < 1.36 / math.sqrt(PAIRS)  # what chance exceeds in 5 of 100 tests
@@ -53,18 +53,23 @@ def test_methods_that_differ_are_told_apart():
     one = mean_sample(random, random.normal(size=UNITS))
     better = MeanSample((FIGURE,), one.units, one.unit, one.values + 0.1 + 0.01 * random.normal(size=(UNITS, 1)))
     draws = [sample_draws(sample, DRAWS, 0)[FIGURE] for sample in (one, better)]
-    assert paired_p(draws[1] - draws[0]) == smallest_p(DRAWS) == 0.01
+    assert paired_p(draws[1] - draws[0], UNITS) == least_of_draws(DRAWS) == 0.01
     assert interval(draws[1]).low < interval(draws[0]).high  # though their own intervals overlap: the pairing tells
 
 
 def test_without_any_difference_p_is_one():
-    assert paired_p(np.zeros(1000)) == 1.0
-    assert paired_p(np.r_[np.zeros(999), 1.0]) == 1.0
+    assert paired_p(np.zeros(1000), 50) == 1.0
+    assert paired_p(np.r_[np.zeros(999), 1.0], 50) == 1.0
+
+
+@pytest.mark.parametrize(("units", "least"), [(0, 1.0), (1, 1.0), (2, 0.5), (5, 0.0625), (6, 0.03125), (100, 0.002)])
+def test_a_few_units_never_tell_much_apart(units, least):
+    assert paired_p(np.ones(999), units) == least
 
 
 def test_draws_that_do_not_exist_do_not_count():
-    assert paired_p(np.array([0.1, np.nan, 0.2, 0.3])) == 0.5
-    assert math.isnan(paired_p(np.array([np.nan])))
+    assert paired_p(np.array([0.1, np.nan, 0.2, 0.3]), 50) == 0.5
+    assert math.isnan(paired_p(np.array([np.nan]), 50))
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=300))
@@ -72,7 +77,7 @@ def test_draws_that_do_not_exist_do_not_count():
 def test_an_interval_leaves_out_zero_if_p_is_below_five_percent(values):
     draws = np.array(values)
     ends = interval(draws)
-    if paired_p(draws) < 0.05:
+    if paired_p(draws, 50) < 0.05:
         assert ends.low > 0 or ends.high < 0
 
 

@@ -131,7 +131,7 @@ def test_several_runs_are_corrected_for(tmp_path):
     column = by_run(found, "accuracy-at-1")
     for name in ("run1", "run2"):
         assert column[name]["p"] <= column[name]["p_holm"] <= 2 * column[name]["p"]
-    assert any("only 4 queries" in note for note in found.notes)
+    assert any("rest on 4 queries" in note and "no p is below 0.12" in note for note in found.notes)
 
 
 def test_draws_are_those_of_the_run_itself(folder, tmp_path):
@@ -251,6 +251,15 @@ def test_a_broken_sample_is_named(raybench, folder, tmp_path, name):
     only_line(raybench("compare", folder / "fine", tmp_path / "broken"), name, "run again with --overwrite")
 
 
+def test_a_sample_whose_arrays_do_not_fit_is_named(folder, tmp_path):
+    shutil.copytree(folder / "fine", tmp_path / "broken")
+    file = tmp_path / "broken/samples/Flat_None_knn_pooled.npz"
+    with np.load(file) as arrays:
+        np.savez(file, **{**arrays, "first": arrays["first"] + QUERIES})
+    with pytest.raises(InputError, match=r"pooled\.npz is no sample of a run"):
+        compare([str(folder / "fine"), str(tmp_path / "broken")])
+
+
 def test_of_a_folder_with_several_runs_the_one_like_the_others_is_taken(raybench, folder, tmp_path):
     for name in ("disc2021", "copydays"):
         shutil.copytree(folder / "coarse", tmp_path / "all" / name)
@@ -258,7 +267,7 @@ def test_of_a_folder_with_several_runs_the_one_like_the_others_is_taken(raybench
     said = raybench("compare", folder / "fine", tmp_path / "all", "--format", "json", "--draws", "50")
     assert said.code == 0, said.err
     assert json.loads(said.out)["runs"] == ["fine", "disc2021"]
-    only_line(raybench("compare", tmp_path / "all", tmp_path / "all"), "disc2021, copydays", "name one of them")
+    only_line(raybench("compare", tmp_path / "all", tmp_path / "all"), tmp_path / "all/disc2021", "name one run")
 
 
 NOISES = ("e", "h", "t")
@@ -336,6 +345,12 @@ def test_values_of_units_of_a_mean_are_means_over_its_parts(tmp_path):
     mean = found[FigureOf("full | mean", "map")]
     assert mean.names == SEQUENCES
     assert mean.values == pytest.approx(values.mean(axis=0))
+
+
+def test_a_folder_stands_for_its_runs_of_one_benchmark(folder, tmp_path):
+    for name in ("fine", "coarse"):
+        shutil.copytree(folder / name, tmp_path / name)
+    assert compare([str(tmp_path)], draws=20).runs == ("coarse", "fine")
 
 
 def test_runs_are_read_from_s3(folder, s3):

@@ -67,6 +67,8 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
             yield file
     except FileNotFoundError:
         raise DataError(f"{uri}: does not exist; expected predictions: query,reference,score lines") from None
+    except IsADirectoryError:
+        raise DataError(f"{uri}: is a folder without predictions.csv; name a file of query,reference,score") from None
 
 
 @dataclass(frozen=True)
