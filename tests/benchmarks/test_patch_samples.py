@@ -234,4 +234,5 @@ def test_without_lists_nobody_knows_the_sequences(tmp_path):
     options = {"benchmarks": tmp_path / "benchmarks", "results": data / "results/block4"}
     outcome, run = outcome_of(tmp_path / "out", "hbench-classification", **options)
     assert outcome.samples is None
+    assert any(note.startswith("No intervals") for note in outcome.main.notes)
     assert not [file for file in run.files if file.startswith("samples/")]
