@@ -10,7 +10,9 @@ FIGURE = (FigureOf("row", "figure"),)
 
 def ranking(names, positive, unit, missed):
     unit = np.array(unit, np.int32)
-    return RankedSample(FIGURE, ("step_ap",), Units.plain(names), np.array(positive), unit, unit, np.array(missed))
+    return RankedSample(
+        FIGURE, ("step_ap",), Units.plain(list(names)), np.array(positive), unit, unit, np.array(missed)
+    )
 
 
 def test_units_with_another_number_of_true_items_are_named():
@@ -31,7 +33,7 @@ def test_a_unit_without_true_items_may_be_missing():
 
 
 def test_units_that_one_run_lacks_are_dropped_with_their_items():
-    units = [Units.plain(names) for names in ("abc", "ca")]
+    units = [Units.plain(list(names)) for names in ("abc", "ca")]
     values = np.array([[0.1], [0.2], [0.3]])
     one = MeanSample(FIGURE, units[0], np.arange(3, dtype=np.int32), values)
     other = MeanSample(FIGURE, units[1], np.array([0, 1], np.int32), values[[2, 0]])
