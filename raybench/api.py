@@ -6,11 +6,10 @@ command line says as an error is raised with the same words (`raybench.errors`).
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS, FAMILIES
@@ -22,6 +21,10 @@ from raybench.runs.jobs import Settings, make_jobs
 from raybench.runs.result_file import MeasuredFigure, read_figures
 from raybench.table import Table
 from raybench.visible import in_html
+
+if TYPE_CHECKING:
+    from raybench.runs.compare import Comparison
+    from raybench.runs.estimate import Estimate
 
 Folder = str | os.PathLike[str]  # or any URI
 
@@ -68,10 +71,12 @@ def check(benchmark: str, **options: Any) -> str:
 
 def plan(
     benchmark: str, gpus: Sequence[int] = (1, 8, 64), price_per_gpu_hour: float | None = None, **options: Any
-) -> Any:
+) -> Estimate:
     """What a run would take with these numbers of GPUs, from a short probe, as `raybench plan` has it."""
+    from raybench.runs import plan as planning
+
     (job,), settings = _asked(benchmark, options)
-    return importlib.import_module("raybench.runs.plan").plan(job, settings, tuple(gpus), price_per_gpu_hour)
+    return planning.plan(job, settings, gpus, price_per_gpu_hour)
 
 
 def compare(
@@ -80,11 +85,12 @@ def compare(
     draws: int = 1000,
     seed: int = 0,
     force: bool = False,
-) -> Any:
+) -> Comparison:
     """Finished runs side by side, as `raybench compare` has them; `.table` is the comparison's table."""
+    from raybench.runs import compare as comparing
+
     named = [_folder(one) for one in runs]
     against = None if baseline is None else _folder(baseline)
-    comparing = importlib.import_module("raybench.runs.compare")
     return comparing.compare(named, baseline=against, draws=draws, seed=seed, force=force)
 
 

@@ -100,6 +100,20 @@ def test_a_folder_without_a_run_is_said(tmp_path):
         package.load(tmp_path)
 
 
+def test_runs_are_compared_by_result_or_by_folder(result, tmp_path):
+    other = {**HBENCH_GIVEN, "distance": "L1"}
+    second = package.run("hbench-classification", out=tmp_path / "second", **other, **QUIET)
+    found = package.compare([result, second.out], draws=50)
+    assert found == package.compare([second], baseline=result, draws=50)
+    assert {row[0] for row in found.table.rows} == {"out", "second"}
+
+
+def test_a_plan_says_what_a_run_would_take_and_leaves_nothing(tmp_path):
+    found = package.plan("hbench-classification", gpus=(1, 4), out=tmp_path / "out", **HBENCH_GIVEN, **QUIET)
+    assert set(found.wall_seconds) == {1, 4}
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_notebook_shows_the_table_with_everything_escaped(result):
     assert result.table._repr_html_() in result._repr_html_()
     table = Table("t", ("<b>",), (("<i>",),))

@@ -9,6 +9,7 @@ from conftest import GOLDEN, only_line
 from PIL import Image
 
 from raybench.errors import ConfigError, StorageError
+from raybench.formats.parquet import read_parquet, write_parquet
 from raybench.runs.finished import finished_manifest, runs_below
 from raybench.storage import checked
 
@@ -72,7 +73,7 @@ def test_a_store_whose_package_is_missing_is_told_how_to_get_it():
     ("out", "words"),
     [
         ("benchmarks", "is --benchmarks itself"),
-        ("benchmarks/run", "is inside --benchmarks"),
+        ("hpatches/run", "is inside --data"),
         (".", "holds --data"),
         ("linked", "is --data itself"),
     ],
@@ -151,3 +152,61 @@ def test_a_shard_size_is_of_images_and_leaves_pairs_and_scores_alone(raybench, t
     assert first == other
     tables = [(tmp_path / size / "hbench_classification.csv").read_bytes() for size in ("1", "7")]
     assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize(
+    ("below", "words"),
+    [
+        ("", "is a level too high; name {}/hpatches"),
+        ("hpatches/v_loft", "is a level too low; name {}/hpatches"),
+        ("benchmarks", "holds 12 files (classification/"),
+        ("empty", "is empty"),
+        ("packed.zip", "is a packed file; unpack it"),
+        ("none", "does not exist"),
+    ],
+)
+def test_a_folder_without_strips_is_told_what_it_is(raybench, tmp_path, below, words):
+    shutil.copytree(PATCHES / "hpatches", tmp_path / "in/hpatches")
+    shutil.copytree(PATCHES / "benchmarks", tmp_path / "in/benchmarks" if below == "benchmarks" else tmp_path / "other")
+    (tmp_path / "in/packed.zip").write_bytes(b"PK")
+    (tmp_path / "in/empty").mkdir()
+    given = ("--data", tmp_path / "in" / below, "--benchmarks", PATCHES / "benchmarks", "--descriptor", "meanstd")
+    said = raybench("check", "hbench-classification", *given)
+    only_line(said, words.format(tmp_path / "in"), "expected a folder with patch strips SEQ/IM.png")
+
+
+def test_folders_and_files_in_the_place_of_each_other_are_told_apart(raybench, tmp_path):
+    given = ("--data", PATCHES / "hpatches", "--descriptor", "meanstd", "--benchmarks")
+    only_line(
+        raybench("check", "hbench-matching", *given, PATCHES / "benchmarks/classification"), "of another benchmark"
+    )
+    only_line(raybench("check", "hbench-classification", *given, PATCHES / "README.md"), "does not exist")
+    strips = ("--benchmarks", PATCHES / "benchmarks", "--features", PATCHES / "hpatches")
+    only_line(raybench("check", "hbench-classification", *strips), "for strips SEQ/IM.png give --data")
+    truth = ("--ground-truth", GOLDEN / "disc/data/small/val_groundtruth_matches.csv")
+    only_line(raybench("check", "disc2021", *truth, "--results", tmp_path), "is a folder without predictions.csv")
+    (tmp_path / "disc/val_query").mkdir(parents=True)
+    said = raybench("check", "disc2021", "--data", tmp_path, "--descriptor", "thumbnail")
+    assert (
+        f"{tmp_path}: has no folder val_query or queries; expected the DISC root; perhaps {tmp_path}/disc" in said.err
+    )
+
+
+def test_an_option_of_another_benchmark_is_told_whose_it_is(raybench):
+    said = raybench("run", "hpatches-matching", "--benchmarks", "x")
+    only_line(said, "no such option --benchmarks; hbench-classification, hbench-matching, hbench-retrieval take it")
+
+
+def test_predictions_joined_by_tabs_or_semicolons_are_told_to_use_commas(raybench, tmp_path):
+    truth = ("--ground-truth", GOLDEN / "disc/data/small/val_groundtruth_matches.csv")
+    for mark, word in (("\t", "tabs"), (";", "semicolons")):
+        (tmp_path / "p.csv").write_text(f"Q1{mark}R1{mark}0.5\n")
+        only_line(raybench("check", "disc2021", *truth, "--results", tmp_path / "p.csv"), f"joined by {word}, expected")
+
+
+def test_columns_without_a_row_are_written_and_read_back():
+    columns = {"rank": np.zeros(0, np.int64), "name": np.zeros(0, np.str_)}
+    assert {name: len(values) for name, values in read_parquet(write_parquet(columns), "x").items()} == {
+        "rank": 0,
+        "name": 0,
+    }

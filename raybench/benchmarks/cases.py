@@ -77,7 +77,7 @@ def _picture(case: dict[str, Any]) -> ReportPicture:
 
 def _panel(panel: dict[str, Any]) -> PicturePanel:
     right = panel["right"]
-    if right not in (None, True, False):
+    if right is not None and not isinstance(right, bool):
         raise ValueError("right is neither true nor false")
     return PicturePanel(_text(panel["label"]), _text(panel["name"]), _jpeg(panel["jpeg"]), right)
 

@@ -16,6 +16,7 @@ from raybench.extract.patches import Features
 from raybench.formats.shardfile import Arrays
 
 CONSTANT = "CONSTANT:"
+ADVICE = "figures of such vectors say nothing. Check the model's weights and its input."
 IMAGES, ROWS_PER_IMAGE = 4, 256
 NEARLY = 1e-6  # of the largest number: rows that differ by less are equal but for rounding
 ZERO_SHARE = 0.99
@@ -27,7 +28,7 @@ def note_constant_vectors(run: Run, features: Features, images: list[int]) -> No
     looked = run.each(look_at_vectors, ["vectors of a few images"], features, few, version=1)
     found = run.read(looked, 0)["words"]
     if len(found):
-        run.note(f"{CONSTANT} {found[0]}; figures of such vectors say nothing. See to the weights and the input.")
+        run.note(f"{CONSTANT} {found[0]}; {ADVICE}")
 
 
 def look_at_vectors(_: str, features: Features, images: list[int]) -> Arrays:

@@ -238,7 +238,7 @@ class Benchmark:
     main_table: str | None = None  # its name, where it is not the benchmark's
     # Pictures of a finished run for `report`: from its folder, arguments and tables; raises InputError.
     gallery: Callable[[str, dict[str, Any], Sequence[Table]], list[ReportPicture]] | None = None
-    # The same of the units named last, drawn from the data where it is still there: what two runs differ in.
+    # The same of units by name (queries, pairs), drawn from the data where it is still there: what two runs differ in.
     cases: Callable[[str, dict[str, Any], Sequence[Table], Sequence[str]], list[ReportPicture]] | None = None
 
     @property

@@ -10,14 +10,14 @@ import click
 
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.guides import examples_of
-from raybench.cli.groups import GroupedCommand
+from raybench.cli.groups import GroupedCommand, UncutGroup
 from raybench.cli.lines import say
 from raybench.errors import ConfigError, suggestion
 
 Action = Callable[[Sequence[str]], Callable[..., None]]  # from the names of benchmarks to what runs them
 
 
-class BenchmarkGroup(click.Group):
+class BenchmarkGroup(UncutGroup):
     """A command whose next word is a benchmark or a family of them, whose options are made when it is asked for."""
 
     def __init__(self, name: str, text: str, action: Action, out_required: bool) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from raybench import __version__
+from raybench.cli.groups import UncutGroup
 from raybench.cli.interrupts import end_in_order_on_signals, say_interrupted
 from raybench.cli.lines import say
 from raybench.errors import ConfigError, FigureBelow, InputError, OwnCodeFailed, ShardFailed, suggestion
@@ -88,14 +89,34 @@ def _say_error(error: Exception) -> int:
 
 
 def _say_problems(error: InputError | click.ClickException) -> None:
-    lines = error.lines() if isinstance(error, InputError) else [" ".join(error.format_message().split())]
+    lines = error.lines() if isinstance(error, InputError) else [_usage_line(error)]
     for line in lines[:MOST_LINES]:
         say(f"error: {line}", err=True)
     if len(lines) > MOST_LINES:
         click.echo(f"error: … and {len(lines) - MOST_LINES:,} more problems", err=True)
 
 
-class Commands(click.Group):
+def _usage_line(error: click.ClickException) -> str:
+    """What click says of a wrong option in one line; of one that other benchmarks have, which."""
+    line = " ".join(error.format_message().split())
+    if not isinstance(error, click.NoSuchOption):
+        return line
+    from raybench.benchmarks import BENCHMARKS
+    from raybench.benchmarks.options import options_of
+
+    having = [
+        name
+        for name, listed in BENCHMARKS.items()
+        if any(f"--{one.name}" == error.option_name for one in options_of(listed.open().options))
+    ]
+    if error.possibilities and not having:
+        return line
+    command = error.ctx.command_path if error.ctx is not None else "raybench"
+    what = f"{', '.join(having)} take it" if having else "nothing takes it"
+    return f"{command}: no such option {error.option_name}; {what}; `{command} --help` lists what there is"
+
+
+class Commands(UncutGroup):
     """The commands, each of which is imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -35,13 +35,14 @@ def compare(
       raybench compare runs/a runs/b runs/c --baseline runs/b --format latex --out table.tex
     """
     from raybench import storage
+    from raybench.cli.tables import fitted, terminal_width
     from raybench.runs.compare import compare as compare_runs
     from raybench.runs.compare_words import FORMATS as WRITERS
 
     target = None if out is None else storage.checked(out)
     text = WRITERS[form](compare_runs(runs, baseline, draws, seed, force))
     if target is None:
-        click.echo(text, nl=False)
+        click.echo(fitted(text, terminal_width()) if form == "table" else text, nl=False)
     else:
         storage.publish(target, text.encode(errors=AS_ESCAPES))
         say(f"comparison {target}")

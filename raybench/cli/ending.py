@@ -73,7 +73,9 @@ def time_table(records: Sequence[Mapping[str, Any]]) -> Table:
     others = [record for record in records if record["name"] not in {one.name for one in longest}]
     if others:
         rows.append(_row(Spent.of(f"{len(others)} others", others), of_one_kind=False))
-    return Table("stages", ("stage", "seconds", "items", "items/s", "found", "written"), tuple(rows))
+    columns = ("stage", "seconds", "items", "items/s", "written", "found")
+    shown = len(columns) if any(row[-1] for row in rows) else -1  # `found` stands only where something was
+    return Table("stages", columns[:shown], tuple(row[:shown] for row in rows))
 
 
 def _row(one: Spent, of_one_kind: bool = True) -> tuple[Cell, ...]:
@@ -81,7 +83,7 @@ def _row(one: Spent, of_one_kind: bool = True) -> tuple[Cell, ...]:
     items = one.items if of_one_kind else None
     rate = round(items / one.seconds, 1) if items and one.seconds else None
     found = f"{one.found:,} of {one.shards:,}" if one.found else ""
-    return (one.name, round(one.seconds, 2), items, rate, found, size(one.size_bytes))
+    return (one.name, round(one.seconds, 2), items, rate, size(one.size_bytes), found)
 
 
 def sums_line(records: Sequence[Mapping[str, Any]], seconds: float) -> str:

@@ -10,7 +10,17 @@ import click
 from raybench.benchmarks.options import GROUPS
 from raybench.cli.lines import command_lines
 
+LONGEST_SUMMARY = 200  # of a command, in lists, where click would cut it to a line
 Declared = Callable[[], tuple[list[click.Option], dict[str, str]]]  # options, and the group of each by its key
+
+
+class UncutGroup(click.Group):
+    """A group whose help shows the first sentence of each command in full."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(LONGEST_SUMMARY)) for name, one in commands if one])
 
 
 class GroupedCommand(click.Command):

@@ -14,7 +14,7 @@ from raybench.benchmarks.options import Option
 from raybench.errors import ConfigError
 from raybench.runs.jobs import Settings, make_jobs, options_for
 
-METAVARS = {"descriptor": "SPEC", "patience": "DURATION", "ray": "ADDRESS|local|off"}
+METAVARS = {"descriptor": "SPEC", "fail_below": "FIGURE=X,…", "patience": "DURATION", "ray": "ADDRESS|local|off"}
 
 
 def command_options(members: Sequence[Benchmark], out_required: bool) -> tuple[list[click.Option], dict[str, str]]:

@@ -58,23 +58,26 @@ def _with_counts(options: list[click.Option], groups: dict[str, str]) -> tuple[l
             help="how the estimate is printed [default: table]",
         ),
     ]
-    return [*(one for one in options if one.name != "gpus"), *own], groups
+    return [*(one for one in options if one.name not in ("gpus", "progress", "overwrite")), *own], groups
 
 
 def _plan(names: Sequence[str]) -> Callable[..., None]:
     def command(gpus: str, price_per_gpu_hour: float | None, form: str, **given: Any) -> None:
         from raybench.cli.options import jobs_of
+        from raybench.cli.tables import show_table
         from raybench.runs.plan import plan_all
 
         counts = _counts(gpus)
-        jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], {**given, "gpus": None})
+        quiet = {"gpus": None, "progress": "none"}  # a sample that fails, as stand-ins make some, is nobody's concern
+        jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], {**given, **quiet})
+        say("probing, for a minute at most; nothing is run", err=True)
         found = plan_all(jobs, settings, counts, price_per_gpu_hour, jobs[0].seed)
         if form == "json":
             click.echo(json.dumps(found.to_json(), indent=1))
             return
         stages, sums = found.tables()
-        click.echo(stages.to_text())
-        click.echo(sums.to_text())
+        show_table(stages)
+        show_table(sums)
         say(f"bottleneck: {found.bottleneck}")
         say(f"peak memory per worker: {found.peak_memory_bytes / 2**30:.2f} GiB")
         say(f"probe: {found.probe['seconds']} s {found.probe['where']}; counted are {found.probe['counted']}")

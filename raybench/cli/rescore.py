@@ -54,6 +54,7 @@ class RescoreGroup(click.Group):
 def _rescore(run: str) -> Any:
     def command(**_: Any) -> None:
         from raybench import storage
+        from raybench.cli.tables import show_table
         from raybench.runs.evaluate import evaluate_all
         from raybench.runs.rescore import rescoring
 
@@ -67,8 +68,9 @@ def _rescore(run: str) -> Any:
         (found,) = evaluate_all([job], settings)
         if found.already_done:
             say(f"{found.out}: done already, with the same arguments and inputs; nothing computed", err=True)
-        click.echo(found.tables[0].to_text())
-        say(f"table {storage.join(found.out, found.tables[0].file_name)}")
+        place = storage.join(found.out, found.tables[0].file_name)
+        show_table(found.tables[0], f"{place} and on the page")
+        say(f"table {place}")
         say(f"report {found.report}")
 
     return command

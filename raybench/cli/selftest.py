@@ -28,6 +28,7 @@ def selftest(context: click.Context, ray: str) -> None:
     import tempfile
     from pathlib import Path
 
+    from raybench.cli.tables import show_table
     from raybench.runs.selftest import tried_cases, unpack_cases, verdict_table
 
     with tempfile.TemporaryDirectory(prefix="raybench-selftest-") as place:
@@ -36,7 +37,7 @@ def selftest(context: click.Context, ray: str) -> None:
         ways = ("off", "local") if ray == "both" else (ray,)
         progress = "bar" if sys.stderr.isatty() else "none"  # in a log the table alone says it
         verdicts = [one for way in ways for one in tried_cases(cases, folder, way, progress)]
-    click.echo(verdict_table(verdicts).to_text())
+    show_table(verdict_table(verdicts))
     differences = [line for one in verdicts for line in one.differences]
     for line in differences:
         say(f"differs: {line}")

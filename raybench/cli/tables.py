@@ -39,18 +39,29 @@ class Column:
         return max(map(len, (*self.heading, *self.cells)), default=0)
 
 
-def show_table(table: Table, rest_is_in: str, err: bool = False) -> None:
-    """Print a table and its notes; of a long one the means or the first rows, with a line on where the rest is."""
-    stream = sys.stderr if err else sys.stdout
-    width = shutil.get_terminal_size().columns if stream.isatty() else None
-    for line in table_lines(table, rest_is_in, width):
+def show_table(table: Table, rest_is_in: str = "", err: bool = False) -> None:
+    """Print a table and its notes; of a long one the means or the first rows, if the rest is elsewhere."""
+    for line in table_lines(table, rest_is_in, terminal_width(err)):
         click.echo(line, err=err)
     click.echo(err=err)
 
 
-def table_lines(table: Table, rest_is_in: str, width: int | None = None) -> list[str]:
+def terminal_width(err: bool = False) -> int | None:
+    """The columns of the terminal that standard output, or error, goes to; None if it goes elsewhere."""
+    stream = sys.stderr if err else sys.stdout
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def fitted(text: str, width: int | None) -> str:
+    """Text with its long lines broken at words and indented; as it is if there is no width to fit."""
+    if width is None:
+        return text
+    return "\n".join(piece for line in text.split("\n") for piece in _wrapped(line, width))
+
+
+def table_lines(table: Table, rest_is_in: str = "", width: int | None = None) -> list[str]:
     """The lines of a table, at most so wide if a width is given; warnings are styled."""
-    few = few_rows(table)
+    few = few_rows(table) if rest_is_in else table
     hidden = len(table.rows) - len(few.rows)
     columns = [_column(few, number) for number in range(len(few.columns))]
     blank = [_has_no_figure(row, columns) for row in few.rows]
@@ -186,7 +197,8 @@ def _aligned(columns: Sequence[Column], cells: Sequence[str]) -> str:
 def _wrapped(text: str, width: int | None) -> list[str]:
     if width is None:
         return [text]
-    return textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
 def _warning(line: str) -> str:

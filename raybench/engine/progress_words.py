@@ -52,8 +52,10 @@ def size(count: float) -> str:
 
 
 def facts_of(pace: Pace) -> list[str]:
-    """What a finished stage did, beside its time."""
+    """What a stage that is behind did, beside its time; one that was interrupted or failed did not do all."""
     facts = [f"{pace.items:,} items", per_second(pace.rate)] if pace.items else []
+    if pace.done < pace.shards:
+        facts.insert(0, f"stopped at {pace.done:,} of {pace.shards:,} shards")
     if pace.found:
         facts.append("found in the store" if not pace.items else f"{pace.found:,} of {pace.shards:,} shards found")
     if pace.retries:

@@ -28,6 +28,7 @@ SHOWN = 10  # problems of one kind that are listed; the rest are counted
 DECODED_BYTES = 2**20  # looked at once
 MOST_HEADING_BYTES = 1_024
 COLUMNS = ("query", "reference", "score")
+OTHER_MARKS = {"\t": "tabs", ";": "semicolons"}
 HEADINGS = {  # under which columns are known
     "query": ("query", "query_id", "queryid", "query_name", "query_image"),
     "reference": (
@@ -170,7 +171,9 @@ def read_columns(
         skipped.append(row.number)
         if row.text.strip():
             found, number = f"{row.actual_columns} columns", row.number + first_line - 1
-            wrong.add([f"{name}: line {number}: {found}, expected {width} ({','.join(COLUMNS[:width])})"], 1)
+            other = next((word for mark, word in OTHER_MARKS.items() if row.text.count(mark) == width - 1), "")
+            advice = f"; they are joined by {other}, expected commas" if other else ""
+            wrong.add([f"{name}: line {number}: {found}, expected {width} ({','.join(COLUMNS[:width])}){advice}"], 1)
         return "skip"
 
     try:

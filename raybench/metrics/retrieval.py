@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,17 +54,27 @@ def list_ties(relevant: Flags, distance: NDArray[np.float64], open_end: Flags, m
     >>> list_ties(np.array([[False, True]]), np.array([[1.0, 1.0]]), np.array([False]), np.array([0]))
     ListTies(worst=array([0.5]), best=array([1.]))
     """
-    tie = np.cumsum(distance[:, 1:] != distance[:, :-1], axis=1, dtype=np.int64)
-    tie = np.pad(tie, ((0, 0), (1, 0)))
-    best = np.sort(tie * 2 + ~relevant, axis=1) % 2 == 0
-    worst = np.sort(tie * 2 + relevant, axis=1) % 2 == 1
+    worst, best = extreme_lists(relevant, distance)
     found = ListTies(found_ap(worst), found_ap(best))
     rows = np.flatnonzero(open_end)
     if len(rows):
-        last = tie[rows] == tie[rows, -1:]
+        last = distance[rows] == distance[rows, -1:]
         found.best[rows] = _open_ap(best[rows] & ~last, last, relevant[rows], more[rows], at_front=True).max(axis=0)
         found.worst[rows] = _open_ap(worst[rows] & ~last, last, relevant[rows], more[rows], at_front=False).min(axis=0)
     return found
+
+
+def extreme_lists(relevant: Flags, distance: NDArray[np.floating[Any]]) -> tuple[Flags, Flags]:
+    """Lists (queries, n) with wrong ones first among neighbours at one distance, and with relevant ones first.
+
+    >>> [flags.tolist() for flags in extreme_lists(np.array([[True, False, True]]), np.array([[1.0, 1.0, 2.0]]))]
+    [[[False, True, True]], [[True, False, True]]]
+    """
+    tie = np.zeros(relevant.shape, np.int64)
+    np.cumsum(distance[:, 1:] != distance[:, :-1], axis=1, out=tie[:, 1:])
+    worst: Flags = np.sort(tie * 2 + relevant, axis=1) % 2 == 1
+    best: Flags = np.sort(tie * 2 + ~relevant, axis=1) % 2 == 0
+    return worst, best
 
 
 def _open_ap(

@@ -147,6 +147,7 @@ def _all_ready(jobs: Sequence[Job[Any]], settings: Settings) -> list[Ready]:
 
 def _ready(job: Job[Any], settings: Settings) -> Ready:
     storage.check_folder_name(job.out)
+    storage.check_folder_name(job.store)
     asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
     there = _manifest_there(asked, job.out, settings) if job.out else None
     plan = BENCHMARKS[job.benchmark].open().prepare(job)

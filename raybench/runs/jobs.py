@@ -22,6 +22,9 @@ ACCELERATOR = re.compile(r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII)  # 
 PROGRESS_KINDS = ("auto", "bar", "lines", "json", "none")
 PROGRESS = "how progress is shown; auto: a bar on a terminal, JSON lines in a Ray job, else lines for people"
 
+ONE_FILE = (".csv", ".pt")  # inputs that are no folders
+SEARCHED_BY_NAME = ("results", "benchmarks", "tasks")  # folders in which only files of known names are read
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -132,17 +135,18 @@ def _check(benchmark: Benchmark, job: Job[Any], settings: Settings) -> None:
 
 
 def _check_apart(benchmark: Benchmark, job: Job[Any]) -> None:
-    """That the output folder is none of the inputs, inside none of them, and holds none of them."""
-    inputs = [one for one in options_of(benchmark.options) if one.is_uri and getattr(job.options, one.key)]
-    for one in inputs if job.out else ():
-        given = getattr(job.options, one.key)
+    """That the output folder is no folder of inputs, holds none, and is inside none that is read with all below it."""
+    inputs = {one.name: getattr(job.options, one.key) for one in options_of(benchmark.options) if one.is_uri}
+    for name, given in inputs.items():
+        if not job.out or not given or given.endswith(ONE_FILE):
+            continue
         out, uri = (f"{os.path.realpath(path) if (path := storage.local_path(u)) else u}/" for u in (job.out, given))
         if out == uri:
-            raise ConfigError(f"--out {job.out}: is --{one.name} itself; name another folder for results")
-        if out.startswith(uri):
-            raise ConfigError(f"--out {job.out}: is inside --{one.name}; results would be taken for input")
+            raise ConfigError(f"--out {job.out}: is --{name} itself; name another folder for results")
+        if out.startswith(uri) and name not in SEARCHED_BY_NAME:
+            raise ConfigError(f"--out {job.out}: is inside --{name}; results would be taken for input")
         if uri.startswith(out):
-            raise ConfigError(f"--out {job.out}: holds --{one.name} {given}; name a folder for results alone")
+            raise ConfigError(f"--out {job.out}: holds --{name} {given}; name a folder for results alone")
 
 
 def _check_accelerators(job: Job[Any], settings: Settings) -> None:

@@ -1,8 +1,9 @@
 """A run that computes a few items of each stage and stands in for the rest: what `plan` rests on.
 
 The benchmark's own walk is walked over the whole job, so shards and items are those of the real run. Of each stage a
-small random sample goes through the real stage code, on the real executor, into a scratch store. What later stages and
-the driver read is what is in the job's store already, else a stand-in made from the sample.
+small random sample goes through the real stage code into a scratch store: what reads the user's data or wants a device
+on the real executor, the rest in this process. What later stages and the driver read is what is in the job's store
+already, else a stand-in made from the sample.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ import numpy as np
 
 from raybench import storage
 from raybench.digests import digest_of
+from raybench.engine.inline import InlineExecutor
 from raybench.engine.items import Write, name_of
-from raybench.engine.run import Run, output_name
+from raybench.engine.run import Executor, Run, output_name
 from raybench.engine.shards import Shard, Shards
 from raybench.engine.stages import FILE_BYTES, Mapped, Receipt, Stage
 from raybench.errors import CorruptShard, InputError, RaybenchError
@@ -79,6 +81,7 @@ class ProbedRun(Run):
         self.has_guessed = False  # whether the driver read a stand-in
         self.probing_seconds = 0.0
         self._real_store, self._scratch = store, scratch
+        self._here = InlineExecutor(session.observer)
         self._done: dict[str, set[str]] = {}  # by digest, file names of shards that are planned
         self._random, self._noise = random.Random(seed), np.random.default_rng(seed)
         self._samples: dict[str, Sample] = {}
@@ -167,12 +170,14 @@ class ProbedRun(Run):
         begun = time.monotonic()
         whole = sum(work_of(stage, shard) for shard in missing)
         for shard, part in itertools.islice(self._choices(stage, missing, reads_data), MOST_SAMPLES):
-            least = LEAST_SECONDS if reads_data or len(missing) > MOST_SAMPLES else FIGURES_SECONDS
+            is_figure = part is None and not reads_data and len(missing) <= MOST_SAMPLES
+            least = FIGURES_SECONDS if is_figure else LEAST_SECONDS
             if measures and self._has_enough(measures, whole, time.monotonic() - begun, least):
                 break
             if time.monotonic() - self._started > LAST_SECONDS:
                 raise Unprobed("the probe's time is over")
-            measures.append(self._sample(stage, digest, shard, part))
+            executor = self._executor if reads_data or stage.on_device else self._here
+            measures.append(self._sample(stage, digest, shard, part, executor))
         return measures
 
     def _has_enough(self, measures: list[Measure], work: float, seconds: float, least: float) -> bool:
@@ -201,17 +206,18 @@ class ProbedRun(Run):
                 yield shard, None
             yield missing[-1], None  # once more, without what the first had to import
 
-    def _sample(self, stage: Stage, digest: str, shard: Shard, part: Part | None) -> Measure:
+    def _sample(self, stage: Stage, digest: str, shard: Shard, part: Part | None, executor: Executor) -> Measure:
         self._files_made += 1
         file = SampleFile(storage.join(self._scratch, f"samples/{self._files_made}"))
         while True:
             begun = time.monotonic()
             try:
-                (receipt,) = self._executor.map(Measured(stage, part), [shard], file)
+                (receipt,) = executor.map(Measured(stage, part), [shard], file)
                 break
             except CorruptShard as broken:
                 self._supply(broken)
-        self.overheads.append(max(time.monotonic() - begun - sum(_parts(receipt)), 0.0))
+        if executor is self._executor:
+            self.overheads.append(max(time.monotonic() - begun - sum(_parts(receipt)), 0.0))
         arrays = file.read()
         own = {name: array for name, array in arrays.items() if name != TAKEN}
         rows = rows_of(stage, shard) if part is None else np.arange(part.queries.start, part.queries.stop)

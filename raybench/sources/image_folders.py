@@ -20,6 +20,7 @@ from raybench.formats.images import SUFFIXES
 from raybench.formats.limits import USUAL, Limits
 from raybench.sources.file_names import check_names
 from raybench.sources.listings import is_listing, read_listing
+from raybench.sources.nothing_found import why_nothing
 from raybench.sources.packed_keys import PackedKeys
 
 
@@ -44,8 +45,8 @@ class ImageFolder:
             return cls(known.root, known.keys, known.digest, limits, is_there=False)
         entries = list_images(root, recursive)
         if not entries:
-            reason = "holds none" if storage.exists(root) else "does not exist"
             below = " in it or below" if recursive else ""
+            reason = why_nothing(root, SUFFIXES, 0)
             raise DataError(f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)})")
         return cls.of(root, entries, by_content, limits)
 

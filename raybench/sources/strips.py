@@ -19,6 +19,7 @@ from raybench.formats.limits import USUAL, Limits
 from raybench.parallel import in_parallel
 from raybench.sources.file_names import check_names
 from raybench.sources.listings import UNKNOWN, is_listing, read_listing
+from raybench.sources.nothing_found import why_nothing
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,7 @@ def list_sequence_files(root: str, suffix: str, what: str) -> list[storage.Entry
     """The files `SEQ/IM` with this suffix in name order; none at all is an error."""
     entries = [entry for entry in sequence_entries(root) if entry.name.endswith(suffix)]
     if not entries:
-        reason = "holds none" if storage.exists(root) else "does not exist"
-        raise DataError(f"{root}: {reason}; expected a folder with {what}")
+        raise DataError(f"{root}: {why_nothing(root, (suffix,), 1)}; expected a folder with {what}")
     return entries
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from conftest import free_port
 
-from raybench.cli.doctor import credentials, endpoint, examined
+from raybench.cli.findings import credentials, endpoint, examined
 from raybench.cli.probes import GOOD, LOOK, NONE, STORAGE, ask
 
 SECRET = "wJalrXUtnFEMI-planted"
@@ -48,7 +48,9 @@ def test_credentials_are_named_never_shown_and_a_dead_endpoint_is_marked(raybenc
     found, _ = rows
     assert found["S3 credentials"] == ("set: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY", GOOD)
     assert found["S3 endpoint"][1] == LOOK and "refused" in found["S3 endpoint"][0]
-    monkeypatch.setattr("raybench.cli.doctor.examined", lambda uris, ray: [(what, *row) for what, row in found.items()])
+    monkeypatch.setattr(
+        "raybench.cli.findings.examined", lambda uris, ray: [(what, *row) for what, row in found.items()]
+    )
     for kind in ("table", "markdown"):
         said = raybench("doctor", "--format", kind)
         assert said.code == 0

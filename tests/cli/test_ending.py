@@ -20,9 +20,13 @@ def test_stages_of_a_name_are_added_up_and_short_ones_stand_together():
     records = [record("extract", 8.0), record("search", 1.0), record("fold", 0.01), record("search", 3.0, found=2)]
     records.append(record("write", 0.02))
     extract, search, others = time_table(records).rows
-    assert extract == ("extract", 8.0, 40, 5.0, "", "1.0 kB")
-    assert search == ("search", 4.0, 80, 20.0, "2 of 8", "2.0 kB")
-    assert others == ("2 others", 0.03, None, None, "", "2.0 kB")
+    assert extract == ("extract", 8.0, 40, 5.0, "1.0 kB", "")
+    assert search == ("search", 4.0, 80, 20.0, "2.0 kB", "2 of 8")
+    assert others == ("2 others", 0.03, None, None, "2.0 kB", "")
+
+
+def test_a_column_for_what_was_found_stands_only_where_something_was():
+    assert time_table([record("extract", 8.0)]).columns == ("stage", "seconds", "items", "items/s", "written")
 
 
 def test_the_sums_tell_what_was_found_tried_again_lost_and_repaired_and_nothing_else():
@@ -68,9 +72,13 @@ GIVEN = ("--ray", "off", "--benchmarks")
 
 @pytest.mark.parametrize("progress", ["lines", "none", "json"])
 def test_a_run_tells_its_end_on_standard_error_to_people_only(golden, raybench, tmp_path, progress):
-    given = (golden / "benchmarks", "--results", golden / "results/block4", "--out", tmp_path / "out")
+    out = tmp_path / "an out; $HOME"
+    given = (golden / "benchmarks", "--results", golden / "results/block4", "--out", out)
     said = raybench("run", "hbench-classification", *GIVEN, *given, "--progress", progress)
     assert said.code == 0
     told = ["stage " in said.err, " in all, " in said.err, "ray job submit --working-dir . -- python" in said.err]
     assert told == [progress == "lines"] * 3
-    assert "in all" not in said.out and said.out.splitlines()[-1] == f"report {tmp_path / 'out/report.html'}"
+    assert "in all" not in said.out and said.out.splitlines()[-1] == f"report {out}/report.html"
+    if progress == "lines":
+        (line,) = [line for line in said.err.splitlines() if "ray job submit" in line]
+        assert shlex.split(line)[-2:] == ["--out", str(out)]

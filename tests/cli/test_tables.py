@@ -5,7 +5,7 @@ import math
 import click
 import pytest
 
-from raybench.cli.tables import MOST_ROWS, few_rows, table_lines
+from raybench.cli.tables import MOST_ROWS, few_rows, fitted, table_lines
 from raybench.table import Table
 
 WIDE = Table(
@@ -65,6 +65,16 @@ def test_of_a_long_table_without_means_the_first_rows_are_shown():
     rows = tuple((f"task {i}", i / 100) for i in range(100))
     shown = few_rows(Table("t", ("task", "ap"), rows))
     assert shown.rows == rows[:MOST_ROWS]
+
+
+def test_a_long_table_that_is_nowhere_else_is_shown_whole():
+    assert len(table_lines(levels(10))) == 2 + 40
+
+
+def test_long_lines_are_broken_at_words_and_indented():
+    text = "Flat\n  uAP  one line that is too long\n"
+    assert fitted(text, 21) == "Flat\n  uAP  one line that\n    is too long\n"
+    assert fitted(text, None) == text
 
 
 def test_a_short_table_is_shown_whole():

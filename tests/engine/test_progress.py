@@ -231,6 +231,15 @@ def test_stages_that_are_behind_leave_their_times_and_short_ones_a_line_together
     assert "10 items" in left[1]
 
 
+def test_a_stage_that_was_stopped_says_so(shown_bar, monkeypatch):
+    monkeypatch.setattr(progress_bar, "OWN_LINE_SECONDS", 0.0)
+    bar, shown = shown_bar()
+    bar.stage_started("extract", 8, 1)
+    bar.published(receipt(0))
+    bar.stage_ended("extract")
+    assert "stopped at 2 of 8 shards · 10 items" in shown()
+
+
 def test_something_moves_with_its_seconds_while_ray_starts_and_its_time_stays(shown_bar, monkeypatch):
     monkeypatch.setattr(progress_bar, "OWN_LINE_SECONDS", 0.05)
     bar, shown = shown_bar()

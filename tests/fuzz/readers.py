@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 from fuzz import seeds
 
+from raybench.benchmarks.cases import cases_text, parsed_cases
+from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.errors import DataError, ProblemList, RaybenchError
 from raybench.formats import disc, disc_predictions, flo, hbench, hbench_matching, hbench_retrieval, hpatches, shardfile
 from raybench.formats import images as pictures
@@ -29,6 +31,7 @@ OWN_ERRORS = (RaybenchError, shardfile.BrokenShardFile)
 LIMITS = Limits(pixels=2**22, unpacked_bytes=2**26)
 NAME = "dir/file"
 PAIRS = hbench_matching.read_image_pairs(b"i_a.ref,i_a.e1\nv_b.ref,v_b.h2\n", NAME)
+CASES = cases_text([ReportPicture("a", "b", kind="missed", panels=(PicturePanel("c", "d", b"\xff\xd8\xff", True),))])
 TASK = hbench_retrieval.read_retrieval_task(b"i_a.ref,i_a.e1\ni_a.ref.0\ni_a.ref.1\n", NAME)
 
 
@@ -300,6 +303,7 @@ READERS = {
     ),
     "finished table": Reader(_finished("disc_metrics.csv"), lambda: [seeds.TABLE]),
     "finished curves": Reader(_finished("curves/Flat.parquet"), lambda: [seeds.curve()]),
+    "finished cases": text(parsed_cases, CASES),
     "config YAML": Reader(_config, seeds.config),
     "JSON argument": Reader(_json_argument, lambda: [b'{"size": 32, "path": ["a", {"b": null}]}'], inputs=500),
     "model kind": Reader(

@@ -44,8 +44,9 @@ def test_settings_made_in_python_join_the_ray_of_the_environment(monkeypatch):
 
 def test_values_of_python_are_taken_as_the_options_have_them(tmp_path):
     given = {"features": tmp_path / "in", "out": tmp_path / "out", "codecs": ["Flat", "L2norm,Flat"], "k": np.int64(5)}
+    given |= {"mean": [0.5, 0.4, 0.3]}
     job, _ = make_job(BENCHMARKS["disc2021"].open(), given)
     assert (job.options.features, job.out) == (str(tmp_path / "in"), str(tmp_path / "out"))
-    assert (job.options.codecs, job.options.k) == ("Flat;L2norm,Flat", 5)
+    assert (job.options.codecs, job.options.k, job.options.mean) == ("Flat;L2norm,Flat", 5, "0.5,0.4,0.3")
     job, _ = make_job(BENCHMARKS["hpatches-matching"].open(), {"split": "a", "normalise": (0.5, 0.25)})
     assert (job.options.split, job.options.normalise) == (("a",), "0.5,0.25")

@@ -20,6 +20,7 @@ TABLE = Table(
 
 def test_a_run_leaves_its_figures_digests_versions_and_seconds(raybench, tmp_path):
     given = ("--features", DISC, "--codecs", "Flat;PCAW16,Flat", "--metadata", "mine", "--ray", "off")
+    given = (*given, "--bootstrap", "20")
     assert raybench("run", "disc2021", *given, "--out", tmp_path).code == 0
     found = json.loads((tmp_path / "result.json").read_text())
     manifest = json.loads((tmp_path / "manifest.json").read_text())
@@ -36,6 +37,7 @@ def test_a_run_leaves_its_figures_digests_versions_and_seconds(raybench, tmp_pat
         line.split(",")[-4] for line in lines[1:]
     ]
     assert found["figures"][0]["row"] == "Flat | None"
+    assert all(one["low"] <= one["value"] <= one["high"] for one in found["figures"] if one["figure"] == "uAP")
     assert "result.json" in manifest["files"]
 
 

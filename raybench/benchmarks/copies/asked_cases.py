@@ -6,6 +6,8 @@ a page shows what one run found and another did not.
 
 from __future__ import annotations
 
+import functools
+import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +24,12 @@ from raybench.benchmarks.copies.mistakes import Case
 from raybench.benchmarks.copies.sets import pictures
 from raybench.benchmarks.copies.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
-from raybench.errors import InputError, ProblemList
+from raybench.errors import ConfigError, DataError, ProblemList, Problems
 from raybench.formats.copydays import ORIGINAL, CopydaysLayout
 from raybench.formats.disc_predictions import LineBlock, line_blocks, read_block
 from raybench.formats.images import SUFFIXES, decode_image
 from raybench.sources.file_names import check_names
+from raybench.sources.image_folders import list_images
 from raybench.table import Table
 
 PREDICTIONS = "results/predictions.csv"
@@ -57,7 +60,7 @@ def disc_cases(
         return []
     try:
         truth = find_truth(arguments.get("ground_truth"), [data, arguments.get("features")]).pairs
-    except InputError:
+    except (ConfigError, DataError, Problems):
         return []
     known: Truth = {}
     own = pc.is_in(truth.query, value_set=pa.array(asked, pa.string()))
@@ -136,19 +139,30 @@ def query_case(query: str, found: Sequence[tuple[str, float]], true: Sequence[st
 def _reader(root: str) -> Reader:
     """Reads the image of a name in a folder, with a suffix or without; None if it is not there or broken.
 
-    The folder is not listed, which may hold a million images.
+    A folder may hold a million images: it is listed only on disk, once, for images that are in folders below it.
     """
+    below = functools.cache(lambda: _below(root))
 
     def read(name: str) -> NDArray[np.uint8] | None:
         names = [name] if name.lower().endswith(SUFFIXES) else [name + suffix for suffix in TRIED]
         try:
             check_names(root, names)
             data = next((found for one in names if (found := _content(storage.join(root, one)))), b"")
+            if not data and name in below():
+                data = _content(storage.join(root, below()[name]))
             return decode_image(data, name)
-        except InputError:
+        except (DataError, Problems):
             return None
 
     return read
+
+
+def _below(root: str) -> dict[str, str]:
+    """The files in folders below one on disk, by their stems."""
+    if storage.local_path(root) is None:
+        return {}
+    keys = [entry.name for entry in list_images(root, recursive=True) if "/" in entry.name]
+    return {posixpath.splitext(posixpath.basename(key))[0]: key for key in keys}
 
 
 def _content(uri: str) -> bytes:

@@ -29,6 +29,7 @@ from raybench.benchmarks.copies.mistakes import Database, draw_missed
 from raybench.benchmarks.copies.preprocessing import preprocessing_notes
 from raybench.benchmarks.copies.samples import copydays_samples
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
+from raybench.benchmarks.copies.ties import copydays_ties, note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
 from raybench.benchmarks.options import option
 from raybench.descriptors.image_descriptors import ImageSpec
@@ -193,6 +194,7 @@ class CopydaysPlan:
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = {role: one.vectors for role, one in described.items()}
+        note_constant_sets(run, vectors)
         facts = {role: vector_facts(run, one) for role, one in vectors.items()}
         codecs = self.codecs or image_sets.published_codecs(facts)
 
@@ -216,7 +218,8 @@ class CopydaysPlan:
         strong = queries.get(STRONG, np.zeros(0, np.int64))
         distractors = None if sets.distractors is None else sets.distractors.names
         samples = copydays_samples(run, found, truth, strong, sets.images.names, distractors)
-        further = (blocks_table(codecs, scored, list(queries)),)
+        ties = copydays_ties(run, found, truth, strong, main)
+        further = (blocks_table(codecs, scored, list(queries)), *ties)
         return Outcome(main, further, skipped, comparable, tuple(pictures), samples)
 
     def _readable_truth(self, skipped: NDArray[np.int64]) -> TruePairs:

@@ -35,6 +35,7 @@ from raybench.benchmarks.copies.mistakes import Threshold, draw_mistakes
 from raybench.benchmarks.copies.preprocessing import preprocessing_notes
 from raybench.benchmarks.copies.samples import disc_samples
 from raybench.benchmarks.copies.sets import ImageSet
+from raybench.benchmarks.copies.ties import disc_ties, note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.engine.items import PerItem
@@ -130,6 +131,7 @@ class DiscPlan:
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = {role: one.vectors for role, one in described.items()}
+        note_constant_sets(run, vectors)
         facts = {role: vector_facts(run, one) for role, one in vectors.items()}
         codecs = self.codecs or image_sets.published_codecs(facts)
 
@@ -162,7 +164,7 @@ class DiscPlan:
         pictures = draw_mistakes(run, shown[:1], truth, sets.queries, sets.references, _threshold(scored, shown[:1]))
         return Outcome(
             main,
-            further_disc_tables(scored, order),
+            (*further_disc_tables(scored, order), *disc_ties(run, shown, truth, scored)),
             skipped,
             {
                 "queries": len(sets.queries),

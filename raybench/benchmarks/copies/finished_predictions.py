@@ -22,6 +22,7 @@ from raybench.benchmarks.copies.figures import (
     score_candidates,
 )
 from raybench.benchmarks.copies.samples import disc_samples
+from raybench.benchmarks.copies.ties import disc_ties
 from raybench.benchmarks.job import Job, Outcome
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList, Problems
@@ -66,6 +67,8 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
             yield file
     except FileNotFoundError:
         raise DataError(f"{uri}: does not exist; expected predictions: query,reference,score lines") from None
+    except IsADirectoryError:
+        raise DataError(f"{uri}: is a folder without predictions.csv; name a file of query,reference,score") from None
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class PredictionsPlan:
         samples = disc_samples(run, candidates, self.truth, self.queries, None)
         return Outcome(
             disc_table(scored, [FROM_FILE], self.job.options.metadata, [note_of(HEADLINE)]),
-            further_disc_tables(scored, [FROM_FILE]),
+            (*further_disc_tables(scored, [FROM_FILE]), *disc_ties(run, candidates, self.truth, scored)),
             facts={
                 "queries": len(self.queries),
                 "references": len(self.references),

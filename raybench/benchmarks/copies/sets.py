@@ -54,9 +54,10 @@ class CopyOptions(DescribedOptions):
         "of a model's images by channel R,G,B, of levels from 0 to 1; or one number for all",
         "method",
         default_words="ImageNet's, 0.485,0.456,0.406",
+        separator=",",
     )
     std: str | None = option(
-        None, "standard deviation likewise", "method", default_words="ImageNet's, 0.229,0.224,0.225"
+        None, "standard deviation likewise", "method", default_words="ImageNet's, 0.229,0.224,0.225", separator=","
     )
     interpolation: str | None = option(
         None,

@@ -182,7 +182,9 @@ def _chosen_splits(tasks: str, asked: Sequence[str], patterns: Sequence[str], pr
     there = {entry.name for entry in storage.list_files(tasks)}
     listed = next((name for name in ("splits.json", "splits/splits.json") if name in there), None)
     if listed is None:
+        path = storage.local_path(tasks)
         reason = "has no splits.json, nor splits/splits.json" if storage.exists(tasks) else "does not exist"
+        reason = "is a file" if path is not None and path.is_file() else reason
         raise DataError(f"{tasks}: {reason}; --tasks is the folder that holds the split CSVs")
     data = storage.read(storage.join(tasks, listed))
     splits = files.read_splits(data, storage.join(tasks, listed))

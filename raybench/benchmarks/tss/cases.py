@@ -88,7 +88,7 @@ def worst_and_best(group: ScoredGroup) -> Iterator[ShownPair]:
     """The worst pairs of a group, worst first, then its best; each pair once."""
     by_name = {pair.name: pair for pair in group.pairs}
     ranked = sorted(group.t5().items(), key=lambda item: (item[1], item[0]))
-    worst = ranked[:WORST]
+    worst = ranked[: max(1, min(WORST, len(ranked) - BEST))]
     best = ranked[max(len(worst), len(ranked) - BEST) :][::-1]
     for kind, own in (("worst", worst), ("best", best)):
         for number, (name, _) in enumerate(own, 1):

@@ -99,6 +99,17 @@ def test_queries_are_drawn_by_name_from_what_was_predicted(runs):
     assert all(panel.jpeg for case in found for panel in case.panels)
 
 
+def test_images_in_folders_below_are_found_by_name(copies, raybench, tmp_path):
+    data = shutil.copytree(copies / "disc", tmp_path / "disc")
+    for folder in ("val_query", "val_ref"):
+        (data / folder / "part").mkdir()
+        for image in [path for path in (data / folder).iterdir() if path.is_file()][::2]:
+            image.rename(data / folder / "part" / image.name)
+    assert raybench("run", "disc2021", "--data", data, "--out", tmp_path / "out", *INLINE).code == 0
+    found = asked(tmp_path / "out", *(f"Q0000{number}" for number in range(8)))
+    assert len(found) == 8 and all(panel.jpeg for case in found for panel in case.panels)
+
+
 def test_copies_are_drawn_by_name_with_originals_and_distractors(runs):
     out, _ = runs
     rows = predictions(out / "copydays")
@@ -150,3 +161,13 @@ def test_there_are_none_where_a_run_begins_with_vectors(copies, raybench, tmp_pa
     truth = ("--ground-truth", copies / "disc/val_groundtruth_matches.csv", "--codecs", "Flat", "--ray", "off")
     assert raybench("run", "disc2021", "--features", tmp_path / "a/results", "--out", tmp_path / "b", *truth).code == 0
     assert not (tmp_path / "b/pictures").exists()
+
+
+@pytest.mark.slow
+def test_cases_are_kept_on_and_drawn_from_object_storage(copies, raybench, s3):
+    bucket = s3.bucket("cases")
+    s3.upload(copies / "disc", f"{bucket}/disc")
+    assert raybench("run", "disc2021", "--data", f"{bucket}/disc", "--out", f"{bucket}/out", *INLINE).code == 0
+    stored, named = cases_of(f"{bucket}/out"), asked(f"{bucket}/out", "Q00006", "Q00000")
+    assert (len(stored), len(named)) == (16, 2)
+    assert all(panel.jpeg for case in (*stored, *named) for panel in case.panels)
