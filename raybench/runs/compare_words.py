@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import posixpath
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,6 +37,15 @@ class Line:
     group: str | None
 
     @property
+    def outcome(self) -> str:
+        """Against the baseline, in a word or two, by the p-value that is corrected for several runs."""
+        if self.difference is None or self.p_holm is None:
+            return ""
+        if self.p_holm >= LEVEL or not self.difference:
+            return "can't be told apart"
+        return "better" if self.difference > 0 else "worse"
+
+    @property
     def shown(self) -> str:
         """Percent; with half of the interval's width behind it."""
         if self.value is None:
@@ -44,7 +54,7 @@ class Line:
         return f"{100 * self.value:.2f}{half}"
 
     def verdict(self, baseline: str) -> str:
-        """Against the baseline, by the p-value that is corrected for several runs.
+        """What that means, with numbers.
 
         >>> one = Line("hog", "Flat", "uAP", 0.612, 0.6, 0.62, 0.031, 0.02, 0.042, 0.002, 0.002, "a")
         >>> one.verdict("sift")
@@ -60,9 +70,9 @@ class Line:
         low, high = sorted((self.difference_low or 0.0, self.difference_high or 0.0), key=lambda end: sign * end)
         size = f"by {_points(self.difference, sign)} points ({_points(low, sign)} to {_points(high, sign)})"
         word, p = "worse" if sign < 0 else "better", f"p = {_p(self.p_holm)}"
-        if self.p_holm < LEVEL:
+        if self.outcome == word:
             return f"{word} than {baseline} {size}, {p}"
-        return f"can't be told apart from {baseline}: {word} {size}, {p}"
+        return f"{self.outcome} from {baseline}: {word} {size}, {p}"
 
 
 def _points(value: float | None, sign: int = 1) -> str:
@@ -129,7 +139,18 @@ def to_text(comparison: Comparison) -> str:
             group = line.group or ""
             verdict = visible(line.verdict(comparison.baseline))
             lines.append(f"{start}  {line.shown:>14}  {group:<{letter_width}}  {verdict}")
-    return "\n".join([_about(comparison), *lines, "", *_notes(comparison)]) + "\n"
+    return "\n".join([_about(comparison), *lines, "", *_summary(comparison), *_notes(comparison)]) + "\n"
+
+
+def _summary(comparison: Comparison) -> Iterator[str]:
+    """Of each run in how many figures it is better or worse, where there are several."""
+    step = len(comparison.runs)
+    for number, run in enumerate(comparison.runs):
+        lines = [Line(*row) for row in comparison.table.rows[number::step]]  # type: ignore[arg-type]
+        outcomes = Counter(line.outcome for line in lines if line.outcome)
+        if outcomes.total() > 1:
+            counts = ", ".join(f"{word} in {count}" for word, count in sorted(outcomes.items()))
+            yield visible(f"{run} against {comparison.baseline}, {outcomes.total()} figures: {counts}")
 
 
 def _about(comparison: Comparison) -> str:

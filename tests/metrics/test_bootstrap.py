@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from raybench.metrics.bootstrap import Interval, interval, pooled_draws
+from raybench.metrics.draws import sample_draws
 from raybench.metrics.micro_ap import Predictions, TruePairs, score_pooled
+from raybench.metrics.pooled_items import pooled_items
+from raybench.metrics.samples import FigureOf, RankedSample, Units
 
 QUERIES, REFERENCES = 12, 9
 
@@ -127,3 +130,19 @@ def test_queries_without_true_pair_may_be_drawn_alone():
     draws = pooled_draws(truth, one_block(predictions), 3, resamples=50)
     assert set(np.unique(draws.micro_ap[~np.isnan(draws.micro_ap)])) == {1.0}
     assert np.isnan(draws.micro_ap).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sample_of_the_pool_gives_the_same_draws(seed):
+    truth, predictions = made(seed)
+    items = pooled_items(truth, one_block(predictions))
+    positive, query = items.ranked()
+    missed = np.bincount(truth.query, minlength=QUERIES) - np.bincount(items.query, minlength=QUERIES)
+    figures = (FigureOf("row", "uAP"), FigureOf("row", "recall"))
+    units = Units.plain([str(number) for number in range(QUERIES)])
+    sample = RankedSample(figures, ("step_ap", "recall_at_p90"), units, positive, query, query, missed)
+    drawn = sample_draws(sample, 40, 5, threads=2)
+    pooled = pooled_draws(truth, one_block(predictions), QUERIES, resamples=40, seed=5)
+    assert np.array_equal(drawn[figures[0]], pooled.micro_ap, equal_nan=True)
+    assert np.array_equal(drawn[figures[1]], pooled.recall[:, 0], equal_nan=True)
+    assert positive[-1]  # what is below the last found pair is left out

@@ -37,6 +37,7 @@ BENCHES = {
     "search-memory": "tests.perf.search_memory",
     "disc": "tests.perf.disc_command",
     "pooled": "tests.perf.pooled",
+    "drawn": "tests.perf.drawn",
     "flow": "tests.perf.flow",
 }
 # Minutes and gigabytes.

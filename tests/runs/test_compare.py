@@ -102,6 +102,7 @@ def test_a_better_descriptor_is_told_apart_by_letter_and_in_words(raybench, fold
     line = next(line for line in said.out.splitlines() if line.lstrip().startswith("uAP"))
     assert line.split()[1] == "fine"  # the best comes first
     assert " a  better than coarse by " in line and "points (" in line and "p = 0.002" in line
+    assert "fine against coarse, 6 figures: better in " in said.out
     found = by_run(compare([str(folder / "coarse"), str(folder / "fine")]), "uAP")
     assert {name: one["group"] for name, one in found.items()} == {"coarse": "b", "fine": "a"}
 
