@@ -146,7 +146,8 @@ def drawn_missed(
 
 
 def _drawn(cases: Sequence[Case], row: str) -> Arrays:
-    sheet, text = match_sheet([case.panels for case in cases]), cases_text([case.picture(row) for case in cases])
+    seen = [case for case in cases if any(panel.image is not None for panel in case.panels)]
+    sheet, text = match_sheet([case.panels for case in cases]), cases_text([case.picture(row) for case in seen])
     return {"sheet": np.frombuffer(sheet, np.uint8), "cases": np.frombuffer(text, np.uint8)}
 
 

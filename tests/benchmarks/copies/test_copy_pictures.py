@@ -12,8 +12,10 @@ from PIL import Image
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.copies.sheets import PICTURE, Panel, match_sheet
+from raybench.errors import DataError
 from raybench.runs.finished import finished_manifest, read_tables
 
+HEADER = "query_id,reference_id,score"
 INLINE = ("--ray", "off", "--progress", "none", "--codecs", "Flat", "--descriptor", "thumbnail")
 
 
@@ -125,9 +127,12 @@ def test_names_in_predictions_that_lead_elsewhere_are_not_followed(runs, tmp_pat
     shutil.copytree(out / "disc2021", tmp_path / "run")
     (data / "secret.jpg").write_bytes(next((data / "disc/val_query").iterdir()).read_bytes())
     for name in ("../../secret", "../../secret.jpg", str(data / "secret.jpg")):
-        (tmp_path / "run/results/predictions.csv").write_text(f"Q00000,{name},1.0\n")
+        (tmp_path / "run/results/predictions.csv").write_text(f"{HEADER}\nQ00000,{name},1.0\n")
         (case,) = asked(tmp_path / "run", "Q00000")
         assert case.panels[0].jpeg and not case.panels[1].jpeg
+    (tmp_path / "run/results/predictions.csv").write_text(f"{HEADER}\nQ00000,R000000,high\n")
+    with pytest.raises(DataError, match="not as a run leaves it"):
+        asked(tmp_path / "run", "Q00000")
 
 
 def test_images_that_are_gone_or_broken_leave_an_empty_frame_with_words(copies, raybench, tmp_path):
