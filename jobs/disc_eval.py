@@ -1,16 +1,13 @@
-"""Evaluate copy detection on DISC2021 with the flags of the published sscd/disc_eval.py, as a script or a Ray job.
+"""Copy detection on DISC2021 with the flags of the published sscd/disc_eval.py.
 
-python jobs/disc_eval.py --disc_path URI --output_path URI --model_state URI --backbone=CV_RESNET50 --dims=512 …
-Further options are those of `raybench run disc2021`.
-"""
+raybench/jobs/disc_eval.py says how it is called."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a job's working dir need not be installed
 
-from raybench.cli.commands import main
-from raybench.cli.sscd_flags import disc_arguments
+from raybench.jobs.disc_eval import main
 
 if __name__ == "__main__":
-    main(["run", *disc_arguments(sys.argv[1:])])
+    main()

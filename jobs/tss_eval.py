@@ -1,43 +1,13 @@
-"""Score dense flow and cosegmentation on TSS, as a script or as a Ray job, with the arguments of the kit's tool.
+"""Dense flow and cosegmentation on TSS with the arguments of the kit's tool.
 
-python jobs/tss_eval.py -resultsDir Results -datasetDir Dataset [-autoFlip 1] [-usePrec 1] --out DIR [OPTIONS…]
+raybench/jobs/tss_eval.py says how it is called."""
 
-The roots hold the groups (FG3DCar, JODS, PASCAL); `--results_path`, `--dataset_path`, `--auto_flip true` and
-`--use_prec true` are the same. Everything else is an option of `raybench run tss`; with `--descriptor METHOD` instead
-of results, flows are computed first.
-"""
-
-import argparse
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a job's working dir need not be installed
 
-from raybench.cli.commands import main
-
-
-def switch(text: str) -> bool:
-    if text.lower() not in ("0", "1", "true", "false", "yes", "no"):
-        raise argparse.ArgumentTypeError(f"expected 1 or 0, true or false, found {text!r}")
-    return text.lower() in ("1", "true", "yes")
-
-
-def arguments(given: list[str]) -> list[str]:
-    """The arguments of `raybench run tss` that these stand for."""
-    parser = argparse.ArgumentParser(prog="tss_eval.py", description=__doc__, allow_abbrev=False, add_help=False)
-    parser.add_argument("-resultsDir", "--resultsDir", "--results_path", "--results-path", "--results", dest="results")
-    parser.add_argument("-datasetDir", "--datasetDir", "--dataset_path", "--dataset-path", "--data", dest="data")
-    flag = {"type": switch, "nargs": "?", "const": True, "default": False}
-    parser.add_argument("-autoFlip", "--autoFlip", "--auto_flip", "--auto-flip", dest="auto_flip", **flag)
-    parser.add_argument("-usePrec", "--usePrec", "--use_prec", "--use-prec", dest="use_prec", **flag)
-    parser.add_argument("--output_path", "--output-path", "--out", dest="out")
-    known, others = parser.parse_known_args(given)
-    named = [
-        word for key in ("data", "results", "out") if getattr(known, key) for word in (f"--{key}", getattr(known, key))
-    ]
-    flags = [f"--{key.replace('_', '-')}" for key in ("auto_flip", "use_prec") if getattr(known, key)]
-    return ["run", "tss", *named, *flags, *others]
-
+from raybench.jobs.tss_eval import main
 
 if __name__ == "__main__":
-    main(arguments(sys.argv[1:]))
+    main()

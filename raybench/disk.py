@@ -31,7 +31,7 @@ def why_not_written(path: Path, error: OSError) -> str:
             f"no room on the disk at {_mount_of(path)} ({error.strerror}); "
             "make room there and run the same command again: it goes on from what is published"
         )
-    if path.is_dir():
+    if not isinstance(error, PermissionError) and path.is_dir():
         return "can't be written (a folder has its name); move that away"
     if isinstance(error, FileExistsError | NotADirectoryError):
         return "can't be written (a file has the name of a folder above it); move that away"

@@ -9,7 +9,9 @@
         ManifestMismatch    the output folder belongs to another run
         FolderInUse         the output folder has a driver that is at work
         Problems            several of the above, found together
+      FigureBelow           a figure is below what --fail-below asks for: exit code 4
       ShardFailed           a shard failed for good: exit code 3
+        OwnCodeFailed       the user's own class raised an exception, and would do so again
         Stalled             nothing was published for as long as --patience allows
         ClusterLost         the head of the Ray cluster does not answer any more
       CorruptShard          a broken stage file; Run maps it again, nobody else handles it
@@ -78,8 +80,34 @@ class Problems(InputError):
         return "\n".join(self._lines)
 
 
+class FigureBelow(RaybenchError):
+    """The run is done, and figures are below what --fail-below asks for."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = list(lines)
+        super().__init__(self._lines)
+
+    def lines(self) -> list[str]:
+        """Each figure as one line."""
+        return self._lines
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
+
+
 class ShardFailed(RaybenchError):
     """A shard failed three times; names stage, shard, keys and the last cause."""
+
+
+class OwnCodeFailed(ShardFailed):
+    """The user's own class raised: one line in words, its file and line, and its whole traceback."""
+
+    def __init__(self, line: str, where: str, trace: str) -> None:
+        self.line, self.where, self.trace = line, where, trace
+        super().__init__(line, where, trace)
+
+    def __str__(self) -> str:
+        return self.line
 
 
 class Stalled(ShardFailed):

@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from raybench.errors import StorageError
+from raybench.errors import StorageError, reason_of
 from raybench.parallel import in_parallel
 from raybench.retries import with_retries
 
@@ -149,10 +149,19 @@ def delete(uri: str) -> None:
 
 
 def is_known(scheme: str) -> bool:
-    """Whether fsspec has a filesystem of that name."""
+    """Whether fsspec has a filesystem of that name; raises StorageError if its package is not installed."""
     import fsspec  # takes as long as numpy, and most runs have paths only
+    from fsspec.registry import known_implementations
 
-    return scheme in fsspec.available_protocols()
+    if scheme not in fsspec.available_protocols():
+        return False
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except ImportError as error:
+        package = str(known_implementations.get(scheme, {"class": "fsspec"})["class"]).split(".")[0]
+        fix = f"pip install {package}" if package != "fsspec" else "install what it asks for"
+        raise StorageError(f"{scheme}://: needs a package that is not installed ({reason_of(error)}); {fix}") from error
+    return True
 
 
 @cache

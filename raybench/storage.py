@@ -11,22 +11,40 @@ import os
 import re
 import shutil
 import stat
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from raybench import atomic_files, disk, node_cache, remote
 from raybench.atomic_files import make_folder, replacing
 from raybench.digests import digest_of, digest_of_bytes
-from raybench.errors import ConfigError, StorageError
+from raybench.errors import ConfigError, DataError, StorageError
 from raybench.parallel import in_parallel
 from raybench.retries import PASSING_ERRNOS, with_retries
 
+Content = TypeVar("Content", bytes, memoryview)
+
 LOGIN = re.compile(r"[^/\s:@]+:[^/\s@]+@[^/\s]")
 NOWHERE = (errno.ENOENT, errno.ELOOP)  # gone since it was listed, or a link to nothing
+NOTHING = "a link to nothing"  # its stamp
+
+
+class BytesRead:
+    """About how much this process has read through this module; a probe looks at the difference."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def of(self, data: Content) -> Content:
+        self.total += len(data)
+        return data
+
+
+BYTES_READ = BytesRead()
 
 
 class Entry(NamedTuple):
@@ -75,26 +93,35 @@ def checked(uri: str) -> str:
 def read(uri: str) -> bytes:
     """The whole content."""
     path = local_path(uri)
-    return remote.read(uri) if path is None else with_retries(uri, path.read_bytes)
+    return BYTES_READ.of(remote.read(uri) if path is None else with_retries(uri, lambda: _content(uri, path)))
 
 
 def read_start(uri: str, count: int) -> bytes:
     """The first `count` bytes (fewer if the file is shorter): enough for headers."""
     path = local_path(uri)
     if path is None:
-        return remote.read_start(uri, count)
+        return BYTES_READ.of(remote.read_start(uri, count))
 
-    def head() -> bytes:
+    return BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, count)))
+
+
+def _content(uri: str, path: Path, count: int = -1) -> bytes:
+    """A file's bytes, or its first ones; one that nobody may read and a link to nothing are bad input."""
+    try:
         with path.open("rb") as file:
             return file.read(count)
-
-    return with_retries(uri, head)
+    except PermissionError as error:
+        raise DataError(f"{uri}: can't be read ({error.strerror}); check its permissions") from error
+    except OSError as error:
+        if error.errno in NOWHERE and path.is_symlink():
+            raise DataError(f"{uri}: is a link to {path.readlink()}, which is not there; mend or remove it") from error
+        raise
 
 
 def read_mapped(uri: str) -> memoryview:
     """The whole content as a mapped file: of the file itself on disk, of its node-local copy elsewhere."""
     path = local_path(uri)
-    return node_cache.opened(uri, disk.mapped) if path is None else disk.mapped(path)
+    return BYTES_READ.of(node_cache.opened(uri, disk.mapped) if path is None else disk.mapped(path))
 
 
 def fetch(uri: str) -> Path:
@@ -162,6 +189,30 @@ def publish(uri: str, data: bytes | memoryview) -> None:
     with_retries(uri, write)
 
 
+def check_folder_name(uri: str) -> None:
+    """Refuse a folder's name that a file on disk has, or that leads through a file."""
+    path = local_path(uri)
+    for above in (path, *path.parents) if path is not None else ():
+        if above.exists():
+            if not above.is_dir():
+                raise StorageError(f"{uri}: {'this' if above == path else above} is a file; name a folder")
+            return
+
+
+def try_writing(uri: str) -> None:
+    """Write a small file to a folder, which may not be there yet, and remove it; raises StorageError."""
+    check_folder_name(uri)
+    name, path = f".raybench-check-{uuid.uuid4().hex}", local_path(uri)
+    # On disk in the folder in which others would be made: nothing but this file itself is, and not for long.
+    above = uri if path is None else str(next(folder for folder in (path, *path.parents) if folder.exists()))
+    try:
+        publish(join(above, name), b"")
+        delete(join(above, name))
+    except StorageError as error:
+        said = str(error).replace(f"/{name}", "")
+        raise StorageError(said if above == uri else f"{uri}: can't be made; {said}") from error
+
+
 def delete(uri: str) -> None:
     """Remove one file; one that is not there is fine."""
     path = local_path(uri)
@@ -215,6 +266,8 @@ def _walk(folder: str | Path, prefix: str, above: frozenset[str] = frozenset()) 
         entries = os.scandir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return
+    except PermissionError as error:
+        raise StorageError(f"{folder}: can't be listed ({error.strerror}); check its permissions") from error
     above |= {os.path.realpath(folder)}
     below = []  # walked last: one folder is open at a time, and a million entries are never held
     with entries:
@@ -225,9 +278,11 @@ def _walk(folder: str | Path, prefix: str, above: frozenset[str] = frozenset()) 
                     continue
                 info = entry.stat()
             except OSError as error:
-                if error.errno in NOWHERE:
-                    continue
-                raise
+                if error.errno not in NOWHERE:
+                    raise
+                if entry.is_symlink() and not entry.name.endswith(".tmp"):  # listed, so that whoever reads it says it
+                    yield Entry(prefix + entry.name, 0, NOTHING)
+                continue
             if stat.S_ISREG(info.st_mode) and not entry.name.endswith(".tmp"):
                 yield Entry(prefix + entry.name, info.st_size, str(info.st_mtime_ns))
     for entry in below:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from raybench.visible import in_html, visible
 
@@ -82,6 +83,21 @@ class Table:
         body = [" & ".join(cell.translate(escape) for cell in row) + r" \\" for row in rows]
         return "\n".join([rf"\begin{{tabular}}{{{alignment}}}", body[0], r"\hline", *body[1:], r"\end{tabular}"]) + "\n"
 
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.to_html()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table for whoever speaks Arrow's C interface: pandas, polars, pyarrow, duckdb."""
+        import pyarrow
+
+        arrays = [_arrow_array([row[place] for row in self.rows]) for place in range(len(self.columns))]
+        table = pyarrow.Table.from_arrays(arrays, names=list(self.columns))
+        return table.__arrow_c_stream__(requested_schema)
+
     def to_html(self) -> str:
         """A `<table>` with everything escaped."""
         head = "".join(f"<th>{in_html(column)}</th>" for column in self.columns)
@@ -125,6 +141,33 @@ class Table:
         return all(isinstance(row[column], int | float | None) for row in self.rows)
 
 
+@dataclass(frozen=True)
+class FigureCell:
+    """One figure of one row; `value` is None where it is undefined."""
+
+    row: str
+    figure: str
+    value: float | None
+
+
+def figure_cells(table: Table, keys: Sequence[str], fractions: Collection[str]) -> list[FigureCell]:
+    """Every figure of a table, row by row. The cells under `keys` name a row; what is no fraction is a count.
+
+    >>> table = Table("t", ("split", "pool", "queries", "map"), (("a", 100, 7, 0.25), ("b", 100, 0, None)))
+    >>> [(cell.row, cell.figure, cell.value) for cell in figure_cells(table, ("split", "pool"), {"map"})]
+    [('a | 100', 'map', 0.25), ('b | 100', 'map', None)]
+    """
+    named = [table.columns.index(key) for key in keys]
+    measured = [
+        (place, column) for place, column in enumerate(table.columns) if column in fractions and column not in keys
+    ]
+    return [
+        FigureCell(" | ".join(_exact(row[place]) for place in named), column, _number(row[place]))
+        for row in table.rows
+        for place, column in measured
+    ]
+
+
 def csv_text(rows: Iterable[Sequence[str]]) -> str:
     r"""Lines of comma-separated cells; in quotes where a cell has a comma, a quote or a line end of any system.
 
@@ -161,10 +204,25 @@ def joined(name: str, label: str, tables: Sequence[tuple[str, Table]], notes: tu
     return Table(name, (label, *first.columns), tuple(rows), first.fractions, notes)
 
 
+def _arrow_array(cells: Sequence[Cell]) -> Any:
+    """A column of one type: text if any cell is, else float64 if any has a fraction, else int64; undefined is null."""
+    import pyarrow
+
+    defined = [cell for cell in cells if not _is_undefined(cell)]
+    if any(isinstance(cell, str) for cell in defined):
+        return pyarrow.array([None if _is_undefined(cell) else _exact(cell) for cell in cells], pyarrow.string())
+    kind = pyarrow.int64() if defined and not any(isinstance(cell, float) for cell in defined) else pyarrow.float64()
+    return pyarrow.array([None if _is_undefined(cell) else cell for cell in cells], kind)
+
+
 def _exact(cell: Cell) -> str:
     if _is_undefined(cell):
         return ""
     return repr(float(cell)) if isinstance(cell, float) else str(cell)
+
+
+def _number(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, int | float) and not _is_undefined(cell) else None
 
 
 def _is_undefined(cell: Cell) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+PAIRS_PER_SHARD = "4"
 AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")  # of a Ray that was killed: they look for it a minute longer
 
 
@@ -35,7 +36,7 @@ class Driver:
             environment["STOP_AT"] = json.dumps({**vars(stop), "folder": str(self.folder)})
             environment["PYTHONPATH"] = f"{TESTS / 'stopping'}{os.pathsep}{environment['PYTHONPATH']}"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "raybench", *map(str, arguments)],
+            [sys.executable, "-m", "small_shards", PAIRS_PER_SHARD, *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -74,7 +75,7 @@ def set_signals(ignored):
 
 def run(arguments, env=None, seconds=200):
     """The exit code and what was said on standard error, of a command that nobody disturbs."""
-    command = [sys.executable, "-m", "raybench", *map(str, arguments)]
+    command = [sys.executable, "-m", "small_shards", PAIRS_PER_SHARD, *map(str, arguments)]
     said = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=seconds, env={**os.environ, **(env or {})}
     )
@@ -150,5 +151,5 @@ def results(out):
     """Everything that a run leaves but what tells of time and place: by name, its bytes."""
     found = (path for path in Path(out).rglob("*") if path.is_file())
     named = {path.relative_to(out).as_posix(): path for path in found}
-    apart = ("manifest.json", "report.html", "receipts/")
+    apart = ("manifest.json", "report.html", "result.json", "receipts/")
     return {name: path.read_bytes() for name, path in named.items() if not name.startswith(apart)}

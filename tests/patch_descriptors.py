@@ -144,3 +144,26 @@ class Block20:
         centred = rows * cols * sums - sums.sum(1, keepdims=True)
         std = np.sqrt((centred * centred).sum(1, keepdims=True) / float(rows * cols))
         return np.round(centred / np.maximum(std, 1.0), 4)
+
+
+class Collapsed:
+    """A network that never saw its weights: every patch gets the same vector."""
+
+    name = "collapsed"
+
+    def prepare(self, patches):
+        return patches
+
+    def describe(self, patches):
+        return np.ones((len(patches), 8))
+
+
+class FailingOnce(Block4):
+    """Raises at its first call anywhere, which it notes in a folder that the environment names."""
+
+    def describe(self, patches):
+        mark = Path(os.environ["FAILED_ONCE"]) / "failed"
+        if not mark.exists():
+            mark.touch()
+            raise RuntimeError("the first call fails")
+        return super().describe(patches)

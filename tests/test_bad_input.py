@@ -317,7 +317,7 @@ def test_a_folder_or_list_where_a_file_or_value_is_expected(run, raybench, data,
     only_line(raybench("run", "hbench-classification", "--config", data), "expected a file")
     config = tmp_path / "list.yaml"
     config.write_text("limit: [1, 2]\n")
-    only_line(raybench("run", "hbench-classification", "--config", config), "limit is a list")
+    only_line(raybench("run", "hbench-classification", "--config", config), "--limit", "found '[1, 2]'")
     (tmp_path / "file").write_text("")
     given = ("--benchmarks", data / "benchmarks", "--features", data / "descriptors/block4")
     for command in ("run", "check"):

@@ -11,8 +11,16 @@ TABLE = "hbench_classification.csv"
 INLINE = ("--ray", "off")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small_shards():
+    """Ten pairs per shard."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("raybench.search.pairs.PAIRS_PER_SHARD", 10)
+        yield
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(small_shards, tmp_path_factory):
     """An output folder whose run is done."""
     from conftest import GOLDEN
 

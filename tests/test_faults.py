@@ -91,7 +91,8 @@ def test_a_killed_driver_run_again_computes_only_what_was_missing(raybench, gold
     assert (out / TABLE).read_bytes() == undisturbed(raybench, golden, tmp_path)
 
 
-def test_a_finished_run_is_a_no_op_and_missing_shards_alone_are_computed(raybench, golden, tmp_path):
+def test_a_finished_run_is_a_no_op_and_missing_shards_alone_are_computed(raybench, golden, tmp_path, monkeypatch):
+    monkeypatch.setattr("raybench.search.pairs.PAIRS_PER_SHARD", 10)
     out = tmp_path / "out"
     given = ("run", "hbench-classification", "--features", golden / "descriptors/block4", "--ray", "off")
     given += ("--benchmarks", golden / "benchmarks", "--out", out, "--shard-size", "10")

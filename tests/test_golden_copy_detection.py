@@ -96,8 +96,9 @@ def test_figures_of_predictions_are_the_published_ones():
     file = "val_groundtruth_matches.csv"
     truth = read_ground_truth((folder / file).read_bytes(), file)
     with (folder / "predictions.csv").open("rb") as stream:
-        tables = match_tables(truth, check_predictions(stream, "predictions.csv"))
-    *names, score = read_block((folder / "predictions.csv").read_bytes(), "predictions.csv", is_first=True)
+        checked = check_predictions(stream, "predictions.csv")
+        tables = match_tables(truth, checked)
+        *names, score = read_block(stream, checked.blocks[0], "predictions.csv")
     pairs = TruePairs.of(tables.true_query, tables.true_reference)
     query, reference = tables.queries.indices(names[0]), tables.references.indices(names[1])
     found = score_pooled(pairs, Predictions(query, reference, score))

@@ -14,12 +14,19 @@ ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 
 
-def test_a_job_script_runs_by_itself(golden, tmp_path):
+@pytest.mark.parametrize("words", [(ROOT / "jobs/hpatches_eval.py",), ("-m", "raybench.jobs.hpatches_eval")])
+def test_a_job_runs_as_a_script_and_from_the_installed_package(golden, tmp_path, words):
     given = ["--benchmarks", golden / "benchmarks", "--results", golden / "results/block4", "--out", tmp_path / "out"]
-    command = [sys.executable, ROOT / "jobs/hpatches_eval.py", *given, "--ray", "off"]
+    command = [sys.executable, *words, *given, "--ray", "off"]
     said = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert said.returncode == 0, said.stderr
     assert (tmp_path / "out/hbench_classification.csv").exists()
+
+
+def test_every_script_has_its_module_in_the_package_which_a_wheel_holds():
+    scripts = {path.name for path in (ROOT / "jobs").glob("*.py")}
+    assert len(scripts) == 4
+    assert scripts == {path.name for path in (ROOT / "raybench/jobs").glob("*_eval.py")}
 
 
 def test_the_flow_job_takes_the_arguments_of_the_kits_tool(tmp_path):
@@ -81,7 +88,7 @@ def test_ray_job_submit_runs_the_job_on_a_head(golden, tmp_path):
         assert said.returncode == 0, said.stdout + said.stderr
         assert (out / "hbench_classification.csv").exists()
         assert '"executor": "ray"' in (out / "manifest.json").read_text()
-        assert '"event": "stage_ended"' in said.stdout
+        assert '"event": "stages_ended"' in said.stdout
     finally:
         head.terminate()
         head.wait(30)

@@ -49,9 +49,11 @@ def many(tmp_path_factory):
     (tasks / "many.labels").write_text("1\n" * 5_000 + "0\n" * (SHARDS - 5_000))
     given = ["run", "hbench-classification", "--features", golden / "descriptors/block4", "--ray", "off"]
     given += ["--benchmarks", folder / "benchmarks", "--shard-size", "1", "--progress", "none"]
-    command = [sys.executable, "-m", "raybench", *map(str, given), "--out", str(folder / "out")]
+    command = [sys.executable, "-m", "small_shards", "1", *map(str, given), "--out", str(folder / "out")]
     subprocess.run(command, check=True, capture_output=True)
-    return folder, given
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("raybench.search.pairs.PAIRS_PER_SHARD", 1)
+        yield folder, given
 
 
 def call_off(manifest):

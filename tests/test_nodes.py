@@ -53,7 +53,7 @@ class Driver(subprocess.Popen):
 
     def __init__(self, arguments, out, environment=None):
         self.out, self._log = out, out.with_suffix(".err")
-        command = [sys.executable, "-m", "raybench", "run", *map(str, arguments), "--out", str(out)]
+        command = [sys.executable, "-m", "small_shards", "1", "run", *map(str, arguments), "--out", str(out)]
         with self._log.open("w") as log:
             super().__init__(
                 [*command, "--progress", "json"],

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from raybench import node_cache, remote, retries, storage
-from raybench.errors import ConfigError, StorageError, StorageUnavailable
+from raybench.errors import ConfigError, DataError, StorageError, StorageUnavailable
 from raybench.parallel import ahead, in_parallel
 
 # Reads until the file holds nothing but 0xff; prints how many different contents it saw, and fails on a torn one.
@@ -87,12 +88,48 @@ def test_a_listing_leaves_out_what_is_being_written(tmp_path):
     assert [entry.name for entry in storage.list_files(str(tmp_path))] == ["000000.shard"]
 
 
-def test_a_listing_leaves_out_what_is_no_file(tmp_path):
+def test_a_listing_leaves_out_what_is_no_file_but_for_links_to_nothing(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "nowhere").symlink_to(tmp_path / "none")
     (tmp_path / "itself").symlink_to(tmp_path / "itself")
     (tmp_path / "file").write_bytes(b"1")
-    assert [entry.name for entry in storage.list_files(str(tmp_path))] == ["file"]
+    assert [entry.name for entry in storage.list_files(str(tmp_path))] == ["file", "itself", "nowhere"]
+
+
+@pytest.mark.parametrize("read", [storage.read, lambda uri: storage.read_start(uri, 4)])
+def test_a_link_to_nothing_is_listed_so_that_reading_it_names_what_it_lacks(tmp_path, read):
+    (tmp_path / "nowhere").symlink_to(tmp_path / "none")
+    with pytest.raises(DataError, match=rf"{tmp_path}/nowhere: is a link to {tmp_path}/none, which is not there"):
+        read(f"{tmp_path}/nowhere")
+    with pytest.raises(FileNotFoundError):
+        read(f"{tmp_path}/none")
+
+
+AS_NOBODY = """
+import os
+import sys
+from raybench import storage
+from raybench.errors import InputError
+os.setuid(65534)  # from here on, since nobody may not read Python itself everywhere
+for action in (storage.list_files, lambda uri: storage.read(uri + "/file"), storage.try_writing):
+    try:
+        action(sys.argv[1])
+    except InputError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+def test_what_may_not_be_listed_read_or_written_is_said_in_one_line():
+    closed = Path(tempfile.mkdtemp())  # below pytest's own folder, which is closed, too
+    (closed / "file").write_bytes(b"1")
+    closed.chmod(0o700)
+    found = subprocess.run([sys.executable, "-c", AS_NOBODY, closed], capture_output=True, text=True, check=True)
+    shutil.rmtree(closed)
+    listed, read, written = found.stdout.splitlines()
+    assert listed == f"{closed}: can't be listed (Permission denied); check its permissions"
+    assert read == f"{closed}/file: can't be read (Permission denied); check its permissions"
+    assert written.startswith(f"{closed}: can't be written (Permission denied)")
 
 
 def test_what_keeps_a_file_from_being_written_is_said(tmp_path):

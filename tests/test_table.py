@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raybench.table import Table, joined, read_csv
+from raybench.benchmarks import BENCHMARKS
+from raybench.table import FigureCell, Table, figure_cells, joined, read_csv
 
 quick = settings(max_examples=50, deadline=None)  # no deadline: cores are shared
 
@@ -111,3 +112,23 @@ def test_tables_joined_say_whose_rows_they_are():
 def test_csv_readers_see_the_names_as_they_are(names):
     text = table_of(*((name, 1, 0.5) for name in names)).to_csv()
     assert [row[0] for row in csv.reader(io.StringIO(text, newline=""))][1:] == names
+
+
+def test_figures_are_named_the_same_once_a_table_was_written_and_read():
+    table = Table("t", ("split", "pool", "norm", "map"), (("a", 100, "1.0", 0.5), ("b", 7, None, math.nan)))
+    cells = figure_cells(table, ("split", "pool", "norm"), {"map"})
+    assert cells == figure_cells(read_csv("t", table.to_csv()), ("split", "pool", "norm"), {"map"})
+    assert cells == [FigureCell("a | 100 | 1.0", "map", 0.5), FigureCell("b | 7 | ", "map", None)]
+
+
+def test_counts_are_neither_names_nor_figures():
+    cells = figure_cells(table_of(("t", 5, 0.5)), ("task",), {"ap"})
+    assert cells == [FigureCell("t", "ap", 0.5)]
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_figure_of_a_main_table_is_a_fraction_and_no_key(name):
+    benchmark = BENCHMARKS[name].open()
+    assert benchmark.keys
+    assert set(benchmark.figures) <= benchmark.fractions
+    assert not set(benchmark.figures) & set(benchmark.keys)

@@ -14,6 +14,7 @@ from raybench.benchmarks.options import option
 from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, ProblemList
+from raybench.extract.trials import NoTrial
 from raybench.formats.shardfile import Arrays
 from raybench.table import Figure, Table, columns_of, fractions_of, note_of
 
@@ -58,6 +59,10 @@ class ToyPlan:
     def summary(self) -> str:
         return f"{len(self.lists)} lists"
 
+    @property
+    def trial(self) -> NoTrial:
+        return NoTrial()
+
     def execute(self, run: Run) -> Outcome:
         scores = run.each(score_list, self.lists, self.vowels, version=1)
         run.write("results/{name}.txt", result_file, self.lists, scores)
@@ -82,5 +87,7 @@ BENCHMARK = Benchmark(
     name="toy",
     options=ToyOptions,
     prepare=prepare,
+    keys=("list",),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
 )

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from raybench import storage
 from raybench.benchmarks.job import PicturePanel, ReportPicture
@@ -33,6 +32,8 @@ def thumbnail(image: NDArray[np.uint8] | None, most_px: int = PHOTO_PX, quality:
     """A small JPEG of RGB or grey levels; nothing of nothing."""
     if image is None:
         return b""
+    from PIL import Image  # which help does without
+
     small = Image.fromarray(image)
     small.thumbnail((most_px, most_px))
     written = io.BytesIO()

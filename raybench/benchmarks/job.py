@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from raybench import storage
 from raybench.benchmarks.options import option
 from raybench.benchmarks.samples import RunSamples
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError
+from raybench.extract.trials import Trial
 from raybench.formats.limits import MOST_PIXELS, MOST_UNPACKED_BYTES, Limits
+from raybench.metrics.bootstrap import Interval
 from raybench.table import Table
 
 BenchmarkOptions = TypeVar("BenchmarkOptions", covariant=True)
@@ -38,14 +41,26 @@ class Job(Generic[BenchmarkOptions]):
         "kind of GPU by Ray's name, such as A10G; several with commas: any of them",
         EXECUTION,
         default_words="any",
+        separator=",",
     )
     shard_size: int | None = option(
-        None, "items per shard; never changes a figure", EXECUTION, default_words="by stage", least=1
+        None,
+        "images per shard of an extraction, images or image pairs per shard of a search of images; other stages choose "
+        "their own; never changes a figure",
+        EXECUTION,
+        default_words="by stage",
+        least=1,
     )
     batch_size: int | None = option(
         None, "patches or images that a descriptor sees at once", EXECUTION, default_words="by descriptor", least=1
     )
     seed: int = option(0, "of everything that is drawn at random", EXECUTION, least=0)
+    bootstrap: int | None = option(
+        None,
+        "draw what is independent (queries, sequences, pairs) N times, for intervals in tables/intervals.csv",
+        EXECUTION,
+        least=1,
+    )
     limit: int | None = option(
         None, "a quick try on the first N items; the table says so", EXECUTION, default_words="all", least=1
     )
@@ -69,6 +84,15 @@ class Job(Generic[BenchmarkOptions]):
         EXECUTION,
         least=1,
     )
+
+    def __post_init__(self) -> None:
+        if self.out and not self.store:
+            object.__setattr__(self, "store", self.own_store)
+
+    @property
+    def own_store(self) -> str:
+        """Where stages are kept unless the user names another place; nowhere without an output folder."""
+        return storage.join(self.out, "stages") if self.out else ""
 
     @property
     def limits(self) -> Limits:
@@ -126,6 +150,11 @@ def note_digest(run: Run, descriptor: DescriptorSpec) -> None:
         run.note(note)
 
 
+def trial_device(job: Job[Any], uses_gpu: bool) -> str:
+    """Where a descriptor is tried: on a GPU if a run might compute there and this process has one."""
+    return "gpu" if job.device != "cpu" and uses_gpu else "cpu"
+
+
 def device_for(job: Job[Any], run: Run, uses_gpu: bool) -> str:
     """Where a descriptor computes: on the GPUs there are, if it uses one or the user asked for them by name."""
     asked_for_gpu = job.device == "gpu" or job.gpus is not None
@@ -163,7 +192,8 @@ class ReportPicture:
 class Outcome:
     """What a benchmark leaves: its main table, further ones, and what was skipped.
 
-    `facts` are what a published figure must share to be comparable (see `report.comparable`).
+    `facts` are what a published figure must share to be comparable (see `report.comparable`). `intervals` are those of
+    figures of the main table, by row and figure as `table.figure_cells` names them; empty if none were asked for.
     """
 
     main: Table
@@ -172,6 +202,7 @@ class Outcome:
     facts: dict[str, Any] = field(default_factory=dict)
     pictures: tuple[ReportPicture, ...] = ()  # for the report
     samples: RunSamples | None = None  # what intervals and comparisons are drawn from
+    intervals: Mapping[tuple[str, str], Interval] = field(default_factory=dict)
 
 
 class Plan(Protocol):
@@ -185,6 +216,11 @@ class Plan(Protocol):
         """What was found, in one line."""
         ...
 
+    @property
+    def trial(self) -> Trial:
+        """What `check` tries of it beyond what was read already."""
+        ...
+
     def execute(self, run: Run) -> Outcome: ...
 
 
@@ -195,6 +231,8 @@ class Benchmark:
     name: str
     options: type[Any]  # a frozen dataclass of `option` fields
     prepare: Callable[[Job[Any]], Plan]
+    keys: tuple[str, ...]  # columns of the main table whose cells name a row
+    figures: tuple[str, ...]  # columns of the main table that are measured, as fractions; the others are counts
     fractions: frozenset[str]
     can_skip: bool = False  # whether a figure has a meaning without what can't be read
     main_table: str | None = None  # its name, where it is not the benchmark's

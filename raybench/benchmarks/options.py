@@ -29,6 +29,7 @@ class Option:
     several: bool  # a tuple: may be given several times, or with commas
     is_uri: bool
     least: int | None
+    separator: str  # between several values in one text; a list is joined by it
 
     @property
     def name(self) -> str:
@@ -44,12 +45,19 @@ def option(
     choices: Iterable[str] = (),
     is_uri: bool = False,
     least: int | None = None,
+    separator: str = "",
 ) -> Any:
     """A field of an options dataclass. Its kind is its annotation: `int`, `str | None`, `tuple[str, ...]`, `dict`."""
-    facts = {"text": text, "default_words": default_words, "choices": tuple(choices), "is_uri": is_uri, "least": least}
-    if default is dict:
-        return field(default_factory=dict, metadata={"group": group, **facts})
-    return field(default=default, metadata={"group": group, **facts})
+    facts = {
+        "text": text,
+        "group": group,
+        "default_words": default_words,
+        "choices": tuple(choices),
+        "is_uri": is_uri,
+        "least": least,
+        "separator": separator,
+    }
+    return field(default_factory=dict, metadata=facts) if default is dict else field(default=default, metadata=facts)
 
 
 def options_of(declared: type) -> list[Option]:

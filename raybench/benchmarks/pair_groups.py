@@ -49,6 +49,20 @@ class PairSequences:
         small = small_kind(len(names))  # of 8 and 16 bits, which numpy sorts by radix
         return cls(tuple(names), a.astype(small), b.astype(small))
 
+    @classmethod
+    def unknown(cls, pairs: int) -> PairSequences:
+        """Pairs of which nobody said where they are."""
+        return cls.of(("unknown",), *np.zeros((2, pairs), np.uint8))
+
+    def kept(self, chosen: NDArray[np.int64]) -> PairSequences:
+        """Some of the pairs."""
+        return PairSequences(self.names, self.a[chosen], self.b[chosen])
+
+    def joined(self, others: PairSequences) -> PairSequences:
+        """These pairs, then others that count into the same names."""
+        assert self.names == others.names
+        return PairSequences(self.names, np.append(self.a, others.a), np.append(self.b, others.b))
+
     def by_kind(self, kinds: Sequence[str | None]) -> Groups:
         """Groups of sequences; `kinds` has the group of each sequence, None if it is in none."""
         names = sorted({kind for kind in kinds if kind is not None})

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.job import DescribedOptions, Job, check_one_given, device_for, note_digest
+from raybench.benchmarks.constant_vectors import note_constant_vectors
+from raybench.benchmarks.job import DescribedOptions, Job, check_one_given, device_for, note_digest, trial_device
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.patch_descriptors import resolve
 from raybench.descriptors.precision import DTYPES, Precision
@@ -19,6 +20,7 @@ from raybench.descriptors.specs import DescriptorSpec
 from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, InputError, ProblemList
+from raybench.extract.patch_trial import PatchTrial
 from raybench.extract.patches import Extract, Features, ReadVectors, extract_features
 from raybench.parallel import in_parallel
 from raybench.search.distances import DISTANCES
@@ -48,6 +50,7 @@ class PatchOptions(DescribedOptions):
         "input of a model file: none (0..255), unit (0..1), patch (per patch), or MEAN,STD",
         "method",
         default_words="none",
+        separator=",",
     )
     dtype: str = option("float32", "precision of a model file on a GPU", "method", choices=DTYPES)
     tf32: bool = option(False, "multiply a model's float32 as TF32 on a GPU: faster, to ten bits", "method")
@@ -143,17 +146,32 @@ class DescribedPatches:
         return self.origin.descriptor.name
 
     def features(self, run: Run, wanted: NDArray[np.int32]) -> Features:
-        """Descriptors of the wanted images, computed or read."""
-        job, images = self.job, np.unique(wanted).tolist()
+        """Descriptors of the wanted images, computed or read; a warning if they tell nothing apart."""
+        images = np.unique(wanted).tolist()
+        features = self._extracted(run, images)
+        note_constant_vectors(run, features, images)
+        return features
+
+    def _extracted(self, run: Run, images: list[int]) -> Features:
         if isinstance(self.origin, VectorFiles):
-            read = ReadVectors(self.origin, self.distance, job.skip_bad_input)
-            return extract_features(run, read, images, job.shard_size)
-        strips, descriptor = self.origin.strips, self.origin.descriptor
+            return extract_features(run, self._stage("cpu"), images, self.job.shard_size)
+        descriptor = self.origin.descriptor
         note_digest(run, descriptor)
-        device = device_for(job, run, descriptor.uses_gpu)
+        device = device_for(self.job, run, descriptor.uses_gpu)
         descriptor.precision.check_device(device)
-        stage = Extract(strips, descriptor, device, job.batch_size, job.skip_bad_input)
-        return extract_features(run, stage, images, job.shard_size)
+        return extract_features(run, self._stage(device), images, self.job.shard_size)
+
+    def trial(self, wanted: NDArray[np.int32]) -> PatchTrial:
+        """What `check` tries of the wanted images; image -1 is none."""
+        uses_gpu = not isinstance(self.origin, VectorFiles) and self.origin.descriptor.uses_gpu
+        images = np.unique(wanted[wanted >= 0]).tolist()
+        return PatchTrial(self._stage(trial_device(self.job, uses_gpu)), tuple(images))
+
+    def _stage(self, device: str) -> Extract | ReadVectors:
+        job = self.job
+        if isinstance(self.origin, VectorFiles):
+            return ReadVectors(self.origin, self.distance, job.skip_bad_input)
+        return Extract(self.origin.strips, self.origin.descriptor, device, job.batch_size, job.skip_bad_input)
 
 
 def _chosen_distance(options: PatchOptions, descriptor: DescriptorSpec, known: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ from types import FrameType
 
 INTERRUPTED = 130  # the exit code
 HOW_TO_GO_ON = "interrupted; the same command resumes: what is published is not computed again"
+SHOW_CURSOR = "\x1b[?25h"
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -32,7 +33,8 @@ def say_interrupted() -> int:
     """Say how to go on, if the terminal is still there; the exit code."""
     with suppress(OSError):
         sys.stderr.flush()
-        os.write(2, f"{HOW_TO_GO_ON}\n".encode())  # at any moment, even while something else is being printed
+        cursor = SHOW_CURSOR if os.isatty(2) else ""  # which a live line hides
+        os.write(2, f"{cursor}{HOW_TO_GO_ON}\n".encode())  # at any moment, even while something else is being printed
     return INTERRUPTED
 
 

@@ -1,12 +1,18 @@
-"""`raybench list`: benchmarks and descriptors, and what each needs."""
+"""`raybench list [BENCHMARK]`: benchmarks and descriptors; of one its folders, where data come from, its options."""
 
 from __future__ import annotations
 
+import re
+import shutil
+import textwrap
 from collections.abc import Collection, Iterable
 
 import click
 
 from raybench.benchmarks import BENCHMARKS, FAMILIES
+from raybench.benchmarks.guides import GUIDES, examples_of
+from raybench.benchmarks.options import GROUPS
+from raybench.cli.lines import command_lines
 from raybench.descriptors import (
     DESCRIPTORS,
     FLOW_METHODS,
@@ -15,14 +21,35 @@ from raybench.descriptors import (
     MODEL_FILES,
     RUN_CODE,
 )
+from raybench.errors import ConfigError, suggestion
 
+MOST_WIDTH = 110
+TREE_WORDS = re.compile(r"(.*\S\s{2,})(\S.*)")
 TRUST = "runs code from that file: only use files you trust"
 
 
+def names_beginning(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For shells: the benchmarks and families that begin so."""
+    return [name for name in (*BENCHMARKS, *FAMILIES) if name.startswith(incomplete)]
+
+
 @click.command("list")
-def list_() -> None:
-    """Benchmarks and descriptors, and what each needs."""
-    click.echo("benchmarks")
+@click.argument("benchmark", required=False, shell_complete=names_beginning)
+def list_(benchmark: str | None) -> None:
+    """Benchmarks and descriptors, and what each needs; of one BENCHMARK the folders that it reads."""
+    if benchmark is None:
+        _list_all()
+        return
+    if benchmark not in (*BENCHMARKS, *FAMILIES):
+        raise ConfigError(
+            f"unknown benchmark {benchmark}{suggestion(benchmark, BENCHMARKS)}; they are {', '.join(BENCHMARKS)}"
+        )
+    for name in FAMILIES.get(benchmark, (benchmark,)):
+        _list_one(name)
+
+
+def _list_all() -> None:
+    click.echo("benchmarks (`raybench list BENCHMARK` shows its folders)")
     for name, benchmark in BENCHMARKS.items():
         click.echo(f"  {name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
     for family, names in FAMILIES.items():
@@ -30,6 +57,39 @@ def list_() -> None:
     _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
     _list_descriptors("images (disc2021, copydays)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
     _list_descriptors("image pairs: flow methods (tss)", FLOW_METHODS, ())
+
+
+def _list_one(name: str) -> None:
+    from raybench.runs.jobs import options_for
+
+    width = min(shutil.get_terminal_size().columns, MOST_WIDTH)
+    listed, guide = BENCHMARKS[name], GUIDES.get(name)
+    for line in (f"{name}: {listed.summary}", f"needs {listed.needs}"):
+        click.echo(textwrap.fill(line, width, subsequent_indent="  "))
+    click.echo()
+    if guide is not None:
+        click.echo("folders (every DIR may also be s3://… or another URL)")
+        click.echo("".join(f"{_tree_line(line, width)}\n" for line in guide.tree.splitlines()))
+        click.echo("data\n" + "".join(f"  {source}\n" for source in guide.sources))
+    click.echo(f"options (`raybench run {name} --help` explains them)")
+    known = options_for(listed.open())
+    for group in GROUPS:
+        names = ", ".join(f"--{one.name}" for one in known if one.group == group)
+        if names:
+            text = f"  {group}: {names}"
+            click.echo(textwrap.fill(text, width, subsequent_indent="    ", break_on_hyphens=False))
+    if guide is not None:
+        click.echo("\nexamples")
+        for given in examples_of(name):
+            click.echo(command_lines(f"raybench run {name} {given}", width))
+
+
+def _tree_line(line: str, width: int) -> str:
+    """A line of a tree; words behind a name that do not fit go on below their beginning."""
+    found = TREE_WORDS.match(line)
+    if found is None:
+        return f"  {line}"
+    return textwrap.fill(f"  {line}", width, subsequent_indent=" " * (len(found[1]) + 2), break_on_hyphens=False)
 
 
 def _list_descriptors(of: str, named: Iterable[str], files: Collection[str]) -> None:

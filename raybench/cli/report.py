@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
 @click.option("--out", default="report.html", show_default=True, metavar="FILE.html")
 def report(runs: tuple[str, ...], out: str) -> None:
-    """One self-contained page over finished runs."""
+    """One self-contained page over finished runs, or over all runs of a folder."""
     from raybench import storage
+    from raybench.runs.finished import runs_in
     from raybench.runs.report.page import write_report
 
-    page = write_report([_shown(uri) for uri in map(storage.checked, runs)])
+    found = [run for folder in map(storage.checked, runs) for run in runs_in(folder)]
+    page = write_report([_shown(run) for run in found])
     target = storage.checked(out)
     storage.publish(target, page.encode(errors=AS_ESCAPES))
     say(f"report {target}")

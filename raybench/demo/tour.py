@@ -15,9 +15,8 @@ from raybench.descriptors import FLOW_METHODS
 from raybench.runs.evaluate import Evaluation, evaluate
 from raybench.runs.finished import shown_run
 from raybench.runs.jobs import Settings, make_job
-from raybench.runs.manifest import Manifest
-from raybench.runs.report.page import Shown, write_report
-from raybench.runs.sessions import coming_session
+from raybench.runs.report.page import write_report
+from raybench.runs.sessions import ComingSession, coming_session
 from raybench.table import Table, joined
 
 PATCH_DESCRIPTORS = ("meanstd", "resize", "orb", "sift", "rootsift")
@@ -35,27 +34,32 @@ STOPS = {  # the benchmarks of the tour, in its order, and what is evaluated by 
     "copydays": COPY_DESCRIPTORS,
     "tss": tuple(FLOW_METHODS),
 }
-PICTURED = {("disc2021", "thumbnail"), ("copydays", "thumbnail"), ("tss", "dis")}  # whose worst cases the page shows
+DRAWS = 1_000  # for the intervals on the page
 SHOWN_POOLS = (0, 100, 500, 1_000)  # shown on the screen, where there are pools; the demo has no more distractors
 
 
 def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     """The tables of the tour and the path of its page. Running it again finds everything done."""
-    for name, make in {"hpatches": make_hpatches, "copies": make_copies, "tss": make_tss}.items():
-        folder = out / "data" / name
-        if not (folder / "made").exists():
-            make(folder)
-            (folder / "made").touch()
     jobs = {(name, subject): _job(name, out, subject) for name, subjects in STOPS.items() for subject in subjects}
     with coming_session(next(iter(jobs.values())), settings) as session:
+        _make_data(out / "data", session)
         found = {key: evaluate(job, settings, session) for key, job in jobs.items()}
     tables = [_joined(name, found) for name in STOPS]
     page = out / "report.html"
-    every = dict.fromkeys(subject for subjects in STOPS.values() for subject in subjects)
-    summary = Manifest("every benchmark", {"descriptor": ", ".join(every)}, {}, {}, status="done")
-    shown = [shown_run(evaluation.out, pictured=key in PICTURED) for key, evaluation in found.items()]
-    page.write_text(write_report([Shown(summary, tables), *shown], "raybench demo"))
+    page.write_text(write_report([shown_run(evaluation.out) for evaluation in found.values()]))
     return tables, page
+
+
+def _make_data(folder: Path, session: ComingSession) -> None:
+    """The data sets that are not there yet, while Ray comes up."""
+    makers = {"hpatches": make_hpatches, "copies": make_copies, "tss": make_tss}
+    missing = [name for name in makers if not (folder / name / "made").exists()]
+    if missing:
+        session.begin()
+    for name in missing:
+        session.waits_for(f"making the data set {name}")
+        makers[name](folder / name)
+        (folder / name / "made").touch()
 
 
 def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
@@ -71,7 +75,7 @@ def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
     given = inputs[benchmark.split("-")[0]]
     places = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
     folders = {"out": str(out / benchmark / subject), "store": str(out / "store")}
-    return make_job(BENCHMARKS[benchmark].open(), {"descriptor": subject, **places, **folders})[0]
+    return make_job(BENCHMARKS[benchmark].open(), {"descriptor": subject, "bootstrap": DRAWS, **places, **folders})[0]
 
 
 def _joined(benchmark: str, found: dict[tuple[str, str], Evaluation]) -> Table:

@@ -37,3 +37,20 @@ FLOW_METHODS = {
     "dis": "raybench.descriptors.flow_opencv:Dis",
     "dense-sift": "raybench.descriptors.dense_sift:DenseSift",
 }
+
+# Names of each kind of descriptor with its kinds of model files, by what they are.
+OF_PATCHES, OF_IMAGES, OF_PAIRS = "a patch descriptor", "an image descriptor", "a flow method"
+KINDS = {
+    OF_PATCHES: {**DESCRIPTORS, **MODEL_FILES},
+    OF_IMAGES: {**IMAGE_DESCRIPTORS, **IMAGE_MODEL_FILES},
+    OF_PAIRS: FLOW_METHODS,
+}
+
+
+def kinds_but(own: str) -> dict[str, dict[str, str]]:
+    """What the other kinds have and this one has not."""
+    return {
+        kind: {name: where for name, where in named.items() if name not in KINDS[own]}
+        for kind, named in KINDS.items()
+        if kind != own
+    }

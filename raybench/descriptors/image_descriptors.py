@@ -12,12 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES
+from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, OF_IMAGES, kinds_but
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec, Family, is_model_file, resolve_in, with_options
 from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
+from raybench.errors import ConfigError
 from raybench.formats.images import Preprocess
+
+FAMILY = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",), kinds_but(OF_IMAGES))
 
 
 class ImageDescriptor(Protocol):
@@ -46,10 +49,15 @@ class ImageSpec(DescriptorSpec):
 
     def open(self) -> ImageDescriptor:
         """The descriptor itself, a model file fetched to this node first."""
-        descriptor: ImageDescriptor = super().open()
-        if self.preprocess is None or hasattr(type(descriptor), "prepare"):
-            return descriptor
-        return Preprocessed(descriptor, self.preprocess)
+        descriptor: Any = super().open()
+        if self.preprocess is None:
+            found: ImageDescriptor = descriptor
+            return found
+        if not hasattr(type(descriptor), "prepare"):
+            return Preprocessed(descriptor, self.preprocess)
+        descriptor.preprocess = self.preprocess
+        network: ImageDescriptor = descriptor
+        return network
 
 
 class Preprocessed:
@@ -66,13 +74,16 @@ def resolve_images(
     spec: str, arguments: dict[str, Any], preprocess: Preprocess, precision: Precision = EXACT
 ) -> ImageSpec:
     """Check a `--descriptor` of images; a model file is opened once, so that a wrong one is found at once."""
-    family = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",))
-    is_model = is_model_file(family, spec)
+    is_model = is_model_file(FAMILY, spec)
     if is_model:
         arguments = with_options(spec, arguments, {"size": preprocess.size, "mode": preprocess.mode})
-    named = resolve_in(family, spec, arguments, precision)
+    named = resolve_in(FAMILY, spec, arguments, precision)
     fed = preprocess if is_model or not hasattr(class_of(named.target, named.folder), "prepare") else None
-    digest = digest_of("image descriptor", named.digest, (fed.size, fed.mode) if fed else None)
+    if fed is None and preprocess.options:
+        raise ConfigError(
+            f"{preprocess.options}: for a model file, or a class without `prepare`; {spec} prepares images by itself"
+        )
+    digest = digest_of("image descriptor", named.digest, fed.facts if fed else None)
     resolved = ImageSpec(**{**vars(named), "digest": digest}, preprocess=fed)
     if is_model:
         opened: Any = resolved.open()

@@ -18,7 +18,7 @@ from raybench.descriptors.device_batches import DEVICES, rows_of_each
 from raybench.descriptors.precision import Precision
 from raybench.descriptors.torch_models import checked_output, load_torchscript, run_as_it_is, settle_torch
 from raybench.errors import ConfigError, reason_of
-from raybench.formats.images import DEVIATION, MEAN, Preprocess
+from raybench.formats.images import Preprocess
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ class ImageNetwork(ABC):
     def __init__(self, path: str, size: int, mode: str) -> None:
         self.name = pathlib.PurePath(path).stem
         self._path, self._device = path, "cpu"
-        self._preprocess = Preprocess(size, mode)
+        self.preprocess = Preprocess(size, mode)  # a spec may put another in its place: see ImageSpec.open
         self._model: Any = None
 
     @abstractmethod
@@ -51,11 +51,11 @@ class ImageNetwork(ABC):
 
     def shape(self, width: int, height: int) -> tuple[int, int]:
         """Height and width of what `prepare` makes of a picture."""
-        return self._preprocess.shape(width, height)
+        return self.preprocess.shape(width, height)
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The picture (h, w, 3) at the network's size."""
-        return self._preprocess.resized(image)
+        return self.preprocess.resized(image)
 
 
 class TorchNetwork(ImageNetwork):
@@ -77,7 +77,7 @@ class TorchNetwork(ImageNetwork):
         """Rows of each batch; on CUDA the next one is copied and queued while the device is still at this one."""
         settle_torch(self._precision.tf32)
         if self._model is None:
-            self._model, self._constants = self._placed(), normalisation(self._device)
+            self._model, self._constants = self._placed(), normalisation(self._device, self.preprocess)
         yield from rows_of_each(batches, DEVICES[self._device](), self._launch)
 
     def _placed(self) -> Any:
@@ -94,7 +94,7 @@ class TorchNetwork(ImageNetwork):
 
         values = normalised_on_device(pictures, *self._constants).to(getattr(torch, self._precision.dtype))
         try:
-            output = run_as_it_is(self._model, values)
+            output = run_as_it_is(self._model, values, self._path)
         except RuntimeError as cause:
             if self._precision.compile and type(cause).__module__.startswith("torch._"):  # dynamo's and inductor's own
                 raise ConfigError(
@@ -120,11 +120,13 @@ class ImageTorchScript(TorchNetwork):
         return load_torchscript(self._path, device)
 
 
-def normalisation(device: str) -> list[torch.Tensor]:
+def normalisation(device: str, preprocess: Preprocess) -> list[torch.Tensor]:
     """Scale, mean and deviation on the device: once per model, since such a copy waits for all that is queued there."""
     import torch
 
-    return [torch.from_numpy(np.array(values, np.float32)).to(device) for values in (255, MEAN, DEVIATION)]
+    return [
+        torch.from_numpy(np.array(values, np.float32)).to(device) for values in (255, preprocess.mean, preprocess.std)
+    ]
 
 
 def normalised_on_device(

@@ -20,10 +20,10 @@ def kind_of_model(given: str) -> tuple[str, str]:
         path = storage.fetch(storage.checked(given))
     except FileNotFoundError:
         raise DataError(f"{given}: does not exist; expected weights or a model file") from None
-    return ("torchscript" if _holds_code(str(path)) else "sscd"), given
+    return ("torchscript" if holds_code(str(path)) else "sscd"), given
 
 
-def _holds_code(path: str) -> bool:
+def holds_code(path: str) -> bool:
     """TorchScript is a zip archive with its code in it; weights that torch saved are one without."""
     with blamed_on_file(f"{path}: a model file whose table of contents can't be read"):
         if not zipfile.is_zipfile(path):

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from raybench.descriptors.image_networks import ImageNetwork
 from raybench.descriptors.precision import Precision
 from raybench.errors import ConfigError, DataError, blamed_on_file, reason_of
-from raybench.formats.images import normalised
 
 # An entry `location` of a tensor that is stored elsewhere, as protobuf writes it: field 1, the key; field 2, a text.
 LOCATION = re.compile(rb"\x0a\x08location\x12")
@@ -36,7 +35,7 @@ class OnnxImages(ImageNetwork):
         """Rows (n, dim) of pictures of one size, (n, h, w, 3)."""
         if self._model is None:
             self._model = self.load(self._device)
-        values = normalised(batch)
+        values = self.preprocess.normalised(batch)
         at_once = self._model.get_inputs()[0].shape[0]
         if not isinstance(at_once, int):
             return self._rows(values)
@@ -100,7 +99,7 @@ class OnnxImages(ImageNetwork):
         if channels != 3 and isinstance(channels, int):
             raise DataError(expected)
         fixed = [side for side in (height, width) if isinstance(side, int)]
-        ours = self._preprocess
+        ours = self.preprocess
         if fixed and (ours.mode != "square" or any(side != ours.size for side in fixed)):
             made = f"{ours.size} by {ours.mode.replace('_', ' ')}"
             what = (

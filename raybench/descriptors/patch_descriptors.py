@@ -11,9 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import DESCRIPTORS, MODEL_FILES
+from raybench.descriptors import DESCRIPTORS, MODEL_FILES, OF_PATCHES, kinds_but
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import DescriptorSpec, Family, resolve_in
+
+FAMILY = Family(DESCRIPTORS, MODEL_FILES, ("prepare", "describe"), kinds_but(OF_PATCHES))
 
 
 class Descriptor(Protocol):
@@ -35,4 +37,4 @@ class Descriptor(Protocol):
 
 def resolve(spec: str, arguments: dict[str, Any], precision: Precision = EXACT) -> DescriptorSpec:
     """Check a `--descriptor` of patches and its arguments; unknown names get the list and the nearest one."""
-    return resolve_in(Family(DESCRIPTORS, MODEL_FILES, ("prepare", "describe")), spec, arguments, precision)
+    return resolve_in(FAMILY, spec, arguments, precision)

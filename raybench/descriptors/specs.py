@@ -19,6 +19,7 @@ from raybench import storage
 from raybench.descriptors.argument_files import FETCHED, NamedFile, file_digest, found_again
 from raybench.descriptors.cuda import device_for_torch
 from raybench.descriptors.libraries import libraries_of
+from raybench.descriptors.own_errors import blamed_on_class
 from raybench.descriptors.own_identity import OwnIdentity, own_identity
 from raybench.descriptors.own_imports import Digests, opened_as_digested
 from raybench.descriptors.precision import EXACT, Precision
@@ -26,14 +27,20 @@ from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
 from raybench.errors import ConfigError, suggestion
 
+MODEL_SUFFIXES = (".pt", ".pth", ".onnx", ".torchscript", ".ts", ".ckpt", ".safetensors")
+
 
 @dataclass(frozen=True)
 class Family:
-    """Descriptors of one kind: names and kinds of model files to `module:Class`, and what a class must have."""
+    """Descriptors of one kind: names and kinds of model files to `module:Class`, and what a class must have.
+
+    `others` are the names of other kinds, by what they are.
+    """
 
     built_in: Mapping[str, str]
     model_files: Mapping[str, str]
     methods: tuple[str, ...]
+    others: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,8 @@ class DescriptorSpec:
         arguments = found_again(dict(self.arguments), self.files, self.folder)
         if isinstance(arguments.get(FETCHED), str):
             arguments[FETCHED] = str(storage.fetch(arguments[FETCHED]))
-        return opened_as_digested(self.modules, lambda: class_of(self.target, self.folder)(**arguments))
+        with blamed_on_class(self.target):
+            return opened_as_digested(self.modules, lambda: class_of(self.target, self.folder)(**arguments))
 
     @property
     def digest_notes(self) -> tuple[str, ...]:
@@ -66,6 +74,22 @@ class DescriptorSpec:
             f"DIGEST: {doubt} is no part of the digest of {self.target}; give the class a `digest` if that may change."
             for doubt in self.doubts
         )
+
+    def placed(self, descriptor: Any, gpu: bool) -> Any:
+        """The open descriptor on the device that this process has."""
+        with blamed_on_class(self.target):
+            return moved(descriptor, gpu)
+
+    def prepared(self, descriptor: Any, pixels: NDArray[Any]) -> Any:
+        """What the open descriptor's `prepare` makes of patches, or of one picture."""
+        with blamed_on_class(self.target):
+            return descriptor.prepare(pixels)
+
+    def described_each(self, descriptor: Any, batches: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """The rows of each batch, by the open descriptor's own way to take several if it has one."""
+        describe_each = getattr(descriptor, "describe_each", None)
+        with blamed_on_class(self.target):
+            yield from map(descriptor.describe, batches) if describe_each is None else describe_each(batches)
 
 
 def moved(descriptor: Any, gpu: bool) -> Any:
@@ -76,17 +100,12 @@ def moved(descriptor: Any, gpu: bool) -> Any:
     return descriptor
 
 
-def described_each(descriptor: Any, batches: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """The rows of each batch, by the descriptor's own way to take several if it has one."""
-    describe_each = getattr(descriptor, "describe_each", None)
-    return iter(map(descriptor.describe, batches) if describe_each is None else describe_each(batches))
-
-
 def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: Precision = EXACT) -> DescriptorSpec:
     """Check a `--descriptor` and its arguments; unknown names get the list and the nearest one.
 
     The precision is for model files, to which it goes as arguments.
     """
+    spec = _as_module(spec) if not is_model_file(family, spec) else spec
     if precision.options and not is_model_file(family, spec):
         raise ConfigError(f"{precision.options}: goes with a network in a file; {spec} has an arithmetic of its own")
     if spec in family.built_in:
@@ -99,13 +118,48 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: 
         known = _of_file(kind, uri, class_of(family.model_files[kind], _here()))
         arguments = {FETCHED: uri, **with_options(spec, arguments, precision.arguments)}
         return _spec(family, spec, family.model_files[kind], arguments, precision, known)
-    if ":" in spec:
+    if ":" in spec and not _is_other_file(family, spec):
         return _spec(family, spec, spec, arguments, precision, own_identity(spec, arguments, _here()))
-    raise ConfigError(
-        f"--descriptor {spec}: unknown{suggestion(spec, family.built_in)}; the built-in ones are "
-        f"{', '.join(family.built_in)}; or give module:Class, or one of "
-        f"{', '.join(f'{kind}:URI' for kind in family.model_files)}"
-    )
+    raise ConfigError(f"--descriptor {spec}: {_why_unknown(family, spec)}; {_choice(family)}")
+
+
+def _as_module(spec: str) -> str:
+    """`module:Class` for `FILE.py:Class`, whose file is in the current folder or below it."""
+    file, colon, name = spec.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        return spec
+    path = Path(os.path.normpath(Path(_here()) / file))
+    if not path.is_file():
+        raise ConfigError(f"--descriptor {spec}: {path} does not exist; give module:Class, or FILE.py:Class")
+    if not path.is_relative_to(_here()):
+        raise ConfigError(
+            f"--descriptor {spec}: is not below the current folder; go to {path.parent} and give {path.stem}:{name}"
+        )
+    return f"{'.'.join(path.relative_to(_here()).with_suffix('').parts)}:{name}"
+
+
+def _why_unknown(family: Family, spec: str) -> str:
+    """What is wrong with a name that is none of the family's."""
+    for what, names in family.others.items():
+        if spec in names or (_is_other_file(family, spec) and spec.split(":")[0] in names):
+            return f"is {what}, which this benchmark does not take"
+    if spec.endswith(".py"):
+        return "is a file; name the class in it, too, as FILE.py:Class"
+    if spec.endswith(MODEL_SUFFIXES) and family.model_files:
+        return f"is a file; say of what kind, as {' or '.join(f'{kind}:{spec}' for kind in family.model_files)}"
+    return f"unknown{suggestion(spec, family.built_in)}"
+
+
+def _is_other_file(family: Family, spec: str) -> bool:
+    """Whether a spec is `kind:URI` of a model file that another kind of descriptor has; a class has no URI's name."""
+    kind, _, uri = spec.partition(":")
+    return not uri.isidentifier() and any(kind in names for names in family.others.values())
+
+
+def _choice(family: Family) -> str:
+    files = ", ".join(f"{kind}:URI" for kind in family.model_files)
+    named = f"give one of {', '.join(family.built_in)}, or module:Class of your own"
+    return f"{named}, or a model file {files}" if files else named
 
 
 def _of_file(kind: str, uri: str, opens: type[Any]) -> OwnIdentity:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from raybench.descriptors.image_networks import TorchNetwork
+from raybench.descriptors.model_files import holds_code
 from raybench.descriptors.sscd_backbones import BACKBONES, file_key
 from raybench.errors import ConfigError, DataError, Problems, reason_of, suggestion
 from raybench.formats.torch_files import check_archive, check_pickles
@@ -70,6 +71,8 @@ def read_state(path: str) -> dict[str, Any]:
         check_pickles(path, words, advice)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected a weight file") from None
+    if holds_code(path):
+        raise DataError(f"{path}: is a TorchScript model, no weights; give it as torchscript:{path}")
     try:
         check_archive(path)
         state = torch.load(path, map_location="cpu", weights_only=True)

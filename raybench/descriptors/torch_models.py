@@ -6,6 +6,8 @@ torch is imported on first use, since that takes seconds.
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from raybench.errors import DataError, reason_of
@@ -13,6 +15,8 @@ from raybench.formats.torch_files import check_archive
 
 if TYPE_CHECKING:
     import torch
+
+OF_MACHINES = ("CUDA", "cuDNN", "CUBLAS", "NVIDIA", "llocat", "memory")  # signs of an error that is no model's
 
 
 def settle_torch(tf32: bool = False) -> None:
@@ -48,15 +52,31 @@ def load_torchscript(path: str, device: str) -> torch.jit.ScriptModule:
     return model.eval()
 
 
-def run_as_it_is(model: Any, values: torch.Tensor) -> object:
+def run_as_it_is(model: Any, values: torch.Tensor, path: str) -> object:
     """The network's answer, without the optimiser that fuses a TorchScript's kernels after some calls: a row would
-    depend on how many batches the process had seen before."""
+    depend on how many batches the process had seen before. Raises DataError if it does not take such input."""
     import torch
 
     jit: Any = torch.jit  # torch leaves `optimized_execution` without types
-    with jit.optimized_execution(False):
+    with jit.optimized_execution(False), _blamed_on_model(path, tuple(values.shape)):
         output: object = model(values)
     return output
+
+
+@contextmanager
+def _blamed_on_model(path: str, shape: tuple[int, ...]) -> Iterator[None]:
+    """Raise that a network does not take a batch of this shape as a DataError; what a machine lacks passes."""
+    try:
+        yield
+    except RuntimeError as cause:
+        last = next((line.strip() for line in reversed(str(cause).splitlines()) if line.strip()), "")
+        if type(cause) is not RuntimeError or not last or any(sign in str(cause) for sign in OF_MACHINES):
+            raise
+        what = {1: "grey patches", 3: "RGB images"}[shape[1]]
+        raise DataError(
+            f"{path}: fails on a batch of {what}, {shape} ({last.removeprefix('RuntimeError: ')}); "
+            "give a model that was exported for such input"
+        ) from cause
 
 
 def checked_output(output: object, count: int, shape: tuple[int, ...], path: str) -> torch.Tensor:

@@ -102,7 +102,7 @@ class TorchScript:
 
         # The dimension of no rows is known to the network alone: ask it about a black patch.
         asked = patches if len(patches) else patches.new_zeros(1, *patches.shape[1:])
-        output = run_as_it_is(self._model, asked.to(getattr(torch, self._precision.dtype)))
+        output = run_as_it_is(self._model, asked.to(getattr(torch, self._precision.dtype)), self._path)
         return checked_output(output, len(asked), tuple(asked.shape), self._path).float()[: len(patches)]
 
     def _finite(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one live line on a terminal, JSON lines in a log, or nothing.
+"""What a person sees while a run goes on: a live line on a terminal, lines in a log, JSON for machines, or nothing.
 
 An Observer is told what happens; it never decides anything. Lines go to standard error, so that standard
 output is left to tables.
@@ -7,19 +7,24 @@ output is left to tables.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
+from raybench.engine.course import Former, Pace
 from raybench.engine.stages import Receipt
 from raybench.masking import masked
 
-LOG_EVERY_SECONDS = 5.0  # job logs are read by people: one line per stage and every few seconds, not one per shard
+LOG_EVERY_SECONDS = 5.0  # logs are read by people: a line every few seconds, not one per shard, nor per short stage
+IN_A_RAY_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # is set where `ray job submit` runs a command
 
 
 class Observer:
-    """Hears of stages, shards, retries and messages; this one shows nothing of them."""
+    """Hears of runs, stages, shards, retries, waits and messages; this one shows nothing of them."""
+
+    def run_started(self, former: Former) -> None: ...
 
     def stage_started(self, stage: str, shards: int, found: int) -> None: ...
 
@@ -31,7 +36,15 @@ class Observer:
 
     def stage_ended(self, stage: str) -> None: ...
 
+    def run_ended(self) -> None: ...
+
+    def waiting(self, what: str, is_news: bool = False) -> None:
+        """Something else than a stage takes time, until the next call; logs tell it only where it is news."""
+
     def said(self, message: str) -> None: ...
+
+    def closed(self) -> None:
+        """Nothing more will be told."""
 
 
 class Observers(Observer):
@@ -39,6 +52,10 @@ class Observers(Observer):
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
+
+    def run_started(self, former: Former) -> None:
+        for observer in self._observers:
+            observer.run_started(former)
 
     def stage_started(self, stage: str, shards: int, found: int) -> None:
         for observer in self._observers:
@@ -60,70 +77,88 @@ class Observers(Observer):
         for observer in self._observers:
             observer.stage_ended(stage)
 
+    def run_ended(self) -> None:
+        for observer in self._observers:
+            observer.run_ended()
+
+    def waiting(self, what: str, is_news: bool = False) -> None:
+        for observer in self._observers:
+            observer.waiting(what, is_news)
+
     def said(self, message: str) -> None:
         for observer in self._observers:
             observer.said(message)
 
-
-class Pace:
-    """Items per second and seconds left of one stage, from the shards published since it started."""
-
-    def __init__(self, shards: int, found: int) -> None:
-        self.shards, self.done, self.found, self.items, self.retries = shards, found, found, 0, 0
-        self._started = time.monotonic()
-
-    def add(self, receipt: Receipt) -> None:
-        self.done += 1
-        self.items += receipt.items
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._started
-
-    @property
-    def rate(self) -> float:
-        return self.items / max(self.seconds, 1e-9)
-
-    @property
-    def seconds_left(self) -> float | None:
-        computed = self.done - self.found
-        return (self.shards - self.done) * self.seconds / computed if computed else None
+    def closed(self) -> None:
+        for observer in self._observers:
+            observer.closed()
 
 
 class JsonLines(Observer):
-    """One JSON object per line: when a stage starts and ends, every few seconds between, and every retry."""
+    """One JSON object per line. Messages and retries are told at once, stages in a line every few seconds at most.
+
+    So a stage that is over before a line is due is told by its end only, together with others.
+    """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._pace = Pace(0, 0)
-        self._last = 0.0
+        self._pace = Pace("", 0, 0)
+        self._ended: list[dict[str, Any]] = []
+        self._last: float | None = None
 
     def stage_started(self, stage: str, shards: int, found: int) -> None:
-        self._pace = Pace(shards, found)
-        self._last = time.monotonic()
-        self._write(event="stage_started", stage=stage, shards=shards, found=found)
+        self._pace = Pace(stage, shards, found)
+        if self._is_due():
+            self._flush()
+            self._write(event="stage_started", stage=stage, shards=shards, found=found)
 
     def published(self, receipt: Receipt) -> None:
         self._pace.add(receipt)
-        if time.monotonic() - self._last >= LOG_EVERY_SECONDS:
-            self._last = time.monotonic()
-            self._write(event="progress", stage=receipt.stage, **self._figures())
+        if self._is_due():
+            self._flush()
+            self._write(event="progress", **self._figures())
 
     def retried(self, stage: str, cause: str) -> None:
         self._write(event="retried", stage=stage, cause=cause)
 
     def stage_ended(self, stage: str) -> None:
-        self._write(event="stage_ended", stage=stage, **self._figures())
+        self._ended.append(self._figures())
+        if self._is_due():
+            self._flush()
+
+    def run_ended(self) -> None:
+        self._flush()
+
+    def waiting(self, what: str, is_news: bool = False) -> None:
+        if is_news:
+            self.said(what)
 
     def said(self, message: str) -> None:
         self._write(event="message", message=message)
 
-    def _figures(self) -> dict[str, float | int | None]:
+    def closed(self) -> None:
+        self._flush()
+
+    def _is_due(self) -> bool:
+        """Whether a line on stages may be written; then the next is due some seconds later."""
+        now = time.monotonic()
+        due = self._last is None or now - self._last >= LOG_EVERY_SECONDS
+        self._last = now if due else self._last
+        return due
+
+    def _flush(self) -> None:
+        if self._ended:
+            self._write(event="stages_ended", stages=self._ended)
+            self._ended = []
+
+    def _figures(self) -> dict[str, Any]:
         pace = self._pace
         left = pace.seconds_left
         return {
+            "stage": pace.stage,
             "done": pace.done,
             "shards": pace.shards,
+            "found": pace.found,
             "items_per_second": round(pace.rate, 1),
             "seconds": round(pace.seconds, 3),
             "seconds_left": None if left is None else round(left, 1),
@@ -135,12 +170,24 @@ class JsonLines(Observer):
         self._stream.flush()
 
 
+def kind_shown(kind: str) -> str:
+    """What `--progress auto` stands for here; the others stand for themselves."""
+    if kind != "auto":
+        return kind
+    if sys.stderr.isatty():
+        return "bar"
+    return "json" if IN_A_RAY_JOB in os.environ else "lines"
+
+
 def progress(kind: str) -> Observer:
-    """The observer for `--progress auto|bar|json|none`; auto is a bar on a terminal, JSON lines elsewhere."""
-    if kind == "auto":
-        kind = "bar" if sys.stderr.isatty() else "json"
+    """The observer for `--progress auto|bar|lines|json|none`."""
+    kind = kind_shown(kind)
     if kind == "bar":
         from raybench.engine.progress_bar import Bar  # only a bar pays for importing Rich
 
         return Bar()
+    if kind == "lines":
+        from raybench.engine.progress_lines import Lines
+
+        return Lines()
     return JsonLines() if kind == "json" else Observer()

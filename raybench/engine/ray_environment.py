@@ -38,6 +38,12 @@ def for_the_driver(local: bool) -> Iterator[None]:
             os.environ[name] = before
 
 
+def is_joined() -> bool:
+    """Whether this process has joined or started a Ray already."""
+    ray = sys.modules.get("ray")
+    return ray is not None and bool(ray.is_initialized())
+
+
 def _import_packages_that_ray_brings() -> None:
     """Import psutil and what else Ray has in a folder of its own, which it puts into `sys.path` for them.
 

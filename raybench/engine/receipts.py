@@ -22,7 +22,7 @@ class Receipts:
     """What was computed so far; `publish` writes a JSON line per shard, in the order in which they were published."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
-        self.computed = self.rows = self.size_bytes = self.attempts = self.lost = 0
+        self.computed = self.items = self.rows = self.size_bytes = self.attempts = self.lost = 0
         self._there = bytearray(shards[-1].index + 1 if shards else 0)  # by the shard's number, which rise
         self._workers: set[tuple[str, int]] = set()
         self._lines = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115 (closed by __exit__)
@@ -45,6 +45,7 @@ class Receipts:
 
     def add(self, receipt: Receipt) -> None:
         self.computed += 1
+        self.items += receipt.items
         self.rows += receipt.rows
         self.size_bytes += receipt.size_bytes
         self.attempts += receipt.attempt

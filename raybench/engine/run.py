@@ -58,8 +58,8 @@ class Partial(Protocol):
 class StageRecord:
     """What the manifest says of one stage: shards in all, found in the store, computed now.
 
-    `attempts`: with the failures of shards. `lost`: how often shards were given out again because a node or an actor
-    went, which is no failure of theirs.
+    `items`, `rows`: of those computed now. `attempts`: with the failures of shards. `lost`: how often shards were given
+    out again because a node or an actor went, which is no failure of theirs.
     """
 
     name: str
@@ -67,6 +67,7 @@ class StageRecord:
     shards: int
     found: int
     computed: int
+    items: int
     rows: int
     size_bytes: int
     seconds: float
@@ -122,7 +123,7 @@ class Run:
         numbers: Sequence[int] = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
         storage.remove_leftovers(mapped.folder)
         listed = self.patiently(stage.name, lambda: storage.list_files(mapped.folder))
-        there = {entry.name for entry in listed}
+        there = {entry.name for entry in listed if entry.stamp != storage.NOTHING}
         missing = [number for number in numbers if shards[number].file_name not in there] if there else numbers
         found = len(numbers) - len(missing)
         self._perform(stage, ChosenShards(shards, missing), mapped, found, digest)
@@ -186,6 +187,7 @@ class Run:
                 shards=found + len(shards),
                 found=found,
                 computed=receipts.computed,
+                items=receipts.items,
                 rows=receipts.rows,
                 size_bytes=receipts.size_bytes,
                 seconds=round(time.monotonic() - started, 3),

@@ -34,7 +34,10 @@ class Stage(Protocol):
     While one shard is computed, the next may be loaded: in another process, or in this one by another thread. A
     worker computes its shards one after the other and in one thread; it loads no two of them at once.
 
-    Optional: `device_words`, what its process found of the device, once it computed; receipts say it.
+    Optional: `device_words`, what its process found of the device, once it computed; receipts say it. For plans (see
+    `runs.probed_run`), where rows are not items: `work(shard)`, what its time grows with beside a part that grows with
+    `base(shard)`; `rows(shard)`, the index of each row that it publishes; `counts(shard)`, the rows of each item;
+    `settled(arrays, shard)`, another shard's arrays with names that may stand in this one.
     """
 
     @property

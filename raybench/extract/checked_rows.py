@@ -22,7 +22,18 @@ class Named(Protocol):
 
 def checked_rows(found: Any, count: int, descriptor: Named, where: str, what: str) -> NDArray[Any]:
     """The rows of `count` things (`what`: patches, images) if they are one each and fit the descriptor's distance."""
-    vectors = np.asarray(found)
+    try:
+        vectors = np.asarray(found)
+    except ValueError as error:
+        raise DataError(
+            f"{where}: descriptor {descriptor.name} gave a {type(found).__name__} that is no array ({error}); "
+            f"expected rows of one length, ({count}, dimension)"
+        ) from error
+    if vectors.dtype.kind not in "fiub":
+        raise DataError(
+            f"{where}: descriptor {descriptor.name} gave {'nothing' if found is None else vectors.dtype}; expected "
+            f"numbers, an array ({count}, dimension)"
+        )
     if (descriptor.distance == "hamming") != (vectors.dtype == np.uint8):
         raise DataError(
             f"descriptor {descriptor.name}: gave {vectors.dtype}, is compared by {descriptor.distance}; "

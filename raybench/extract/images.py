@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from raybench.descriptors.cuda import gpu_words
 from raybench.descriptors.image_descriptors import ImageDescriptor, ImageSpec
-from raybench.descriptors.specs import described_each, moved
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
@@ -98,7 +97,7 @@ class DescribeImages:
 
     @cached_property
     def _moved(self) -> Any:
-        return moved(self._opened, gpu=self.on_device)
+        return self.how.descriptor.placed(self._opened, gpu=self.on_device)
 
     @property
     def device_words(self) -> str:
@@ -138,7 +137,7 @@ class DescribeImages:
                     raise
                 yield index, None
             else:
-                yield index, np.asarray(self._opened.prepare(image))
+                yield index, np.asarray(self.how.descriptor.prepared(self._opened, image))
 
     def _described(self, payload: Prepared) -> NDArray[Any]:
         size = self.how.batch_size or IMAGES_PER_BATCH[self.how.device]
@@ -146,7 +145,7 @@ class DescribeImages:
         batches = (payload.stacks[which][start : start + size] for which, start in cuts)
         index = [payload.index[which][start : start + size] for which, start in cuts]
         parts = []
-        for some, rows in zip(index, described_each(self._moved, batches), strict=True):
+        for some, rows in zip(index, self.how.descriptor.described_each(self._moved, batches), strict=True):
             checked = checked_rows(rows, len(some), self.how.descriptor, self.folder.uri(int(some[0])), "images")
             self._check_finite(some, checked)
             parts.append(checked)
@@ -171,8 +170,8 @@ class DescribeImages:
 
     def _no_rows(self) -> NDArray[Any]:
         """No rows of the right dimension, which only the descriptor knows: ask it about a black picture."""
-        black = np.asarray(self._opened.prepare(np.zeros((64, 64, 3), np.uint8)))
-        return np.asarray(self._moved.describe(black[np.newaxis]))[:0]
+        black = np.asarray(self.how.descriptor.prepared(self._opened, np.zeros((64, 64, 3), np.uint8)))
+        return np.asarray(next(self.how.descriptor.described_each(self._moved, [black[np.newaxis]])))[:0]
 
 
 @dataclass(frozen=True)

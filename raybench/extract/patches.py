@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from raybench.descriptors.cuda import gpu_words
 from raybench.descriptors.patch_descriptors import Descriptor
-from raybench.descriptors.specs import DescriptorSpec, described_each, moved
+from raybench.descriptors.specs import DescriptorSpec
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError
+from raybench.errors import DataError, ProblemList
 from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.formats.shardfile import Arrays
 from raybench.sources.patches import Source
@@ -66,7 +66,7 @@ class Extract:
 
     @cached_property
     def _moved(self) -> Descriptor:
-        descriptor: Descriptor = moved(self._opened, gpu=self.on_device)
+        descriptor: Descriptor = self.descriptor.placed(self._opened, gpu=self.on_device)
         return descriptor
 
     @property
@@ -78,8 +78,11 @@ class Extract:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_moved")}
 
     def load(self, shard: Shard) -> list[MaybeItem]:
-        items = _readable(self.source, shard, self.skip, self.wanted)
-        return [(uri, None if patches is None else self._opened.prepare(patches)) for uri, patches in items]
+        return self.prepared(_readable(self.source, shard, self.skip, self.wanted))
+
+    def prepared(self, items: list[MaybeItem]) -> list[MaybeItem]:
+        """What `compute` takes, from names and patches."""
+        return [(uri, None if patches is None else self._prepared(uri, patches)) for uri, patches in items]
 
     def compute(self, payload: list[MaybeItem]) -> Arrays:
         there = [(uri, prepared) for uri, prepared in payload if prepared is not None]
@@ -89,11 +92,27 @@ class Extract:
     def keys(self, shard: Shard) -> str:
         return _range(self.source.keys, shard)
 
+    def counts(self, shard: Shard) -> NDArray[np.int64]:
+        return _counts(self.source, shard)
+
+    def _prepared(self, uri: str, patches: NDArray[np.uint8]) -> NDArray[Any]:
+        prepared: NDArray[Any] = self.descriptor.prepared(self._opened, patches)
+        shape = getattr(prepared, "shape", ())
+        if tuple(shape[:1]) != (len(patches),):
+            found = f"shape {tuple(shape)}" if shape else f"a {type(prepared).__name__}"
+            raise DataError(
+                f"{uri}: prepare() of descriptor {self.descriptor.name} gave {found} for {len(patches)} patches; "
+                f"expected an array ({len(patches)}, …)"
+            )
+        return prepared
+
     def _described(self, items: list[tuple[str, NDArray[Any]]]) -> Iterator[NDArray[Any]]:
         """The vectors of each item. All batches of the shard are one sequence, so that a device never runs dry."""
         size = self.batch_size or PATCHES_PER_BATCH
         cuts = [(item, start) for item, (_, rows) in enumerate(items) for start in range(0, max(len(rows), 1), size)]
-        described = described_each(self._moved, (items[item][1][start : start + size] for item, start in cuts))
+        described = self.descriptor.described_each(
+            self._moved, (items[item][1][start : start + size] for item, start in cuts)
+        )
         for item, batches in itertools.groupby(cuts, key=itemgetter(0)):
             uri, prepared = items[item]
             parts = [
@@ -138,6 +157,9 @@ class ReadVectors:
 
     def keys(self, shard: Shard) -> str:
         return _range(self.source.keys, shard)
+
+    def counts(self, shard: Shard) -> NDArray[np.int64]:
+        return _counts(self.source, shard)
 
 
 @dataclass(frozen=True)
@@ -319,6 +341,12 @@ def _as_bytes(uri: str, vectors: NDArray[Any]) -> NDArray[np.uint8]:
     if len(bad):
         raise DataError(f"{uri}: line {bad[0] + 1}: --distance hamming needs bits (0, 1) or bytes (0..255)")
     return narrow
+
+
+def _counts(source: Source, shard: Shard) -> NDArray[np.int64]:
+    """The patches of each image of a shard, from headers alone; 0 where they can't be told."""
+    counts = source.counts(range(shard.start, shard.stop), ProblemList())
+    return np.array([counts.get(item, 0) for item in range(shard.start, shard.stop)], np.int64)
 
 
 def _range(keys: tuple[str, ...], shard: Shard) -> str:

@@ -71,6 +71,9 @@ class CopydaysLayout:
 
 
 def _note_folders(members: dict[str, NDArray[np.int64]], where: str, problems: ProblemList) -> None:
+    if "" in members and len(members) == 1:
+        problems.add(f"{where}: {len(members['']):,} images right in it, in no block; expected {BLOCK_WORDS} below it")
+        return
     unknown = sorted(set(members) - set(BLOCKS))
     hints = [suggestion(folder, BLOCKS) or f"; expected {BLOCK_WORDS}" for folder in unknown[:UNKNOWN_SHOWN]]
     lines = [f"{where}: unknown block {quoted(folder)}{hint}" for folder, hint in zip(unknown, hints, strict=False)]

@@ -1,8 +1,8 @@
 """The tables of DISC2021, as the ISC 2021 tools read and write them: rows of text, ground truth, written predictions.
 
 Ground truth is one pair `query,reference` per line, with an empty reference for a query without match; predictions are
-`query,reference,score`, which `disc_predictions` reads. A first line with the columns' names is optional. All problems
-of a file are raised together.
+`query,reference,score`, which `disc_predictions` reads. A first line with the columns' names is optional, and with it
+columns may stand in any order. All problems of a file are raised together.
 """
 
 from __future__ import annotations
@@ -22,11 +22,28 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from raybench.errors import DataError, ProblemList
-from raybench.formats.names import Names, Strings
+from raybench.formats.names import Names, Strings, stems
 
 SHOWN = 10  # problems of one kind that are listed; the rest are counted
 DECODED_BYTES = 2**20  # looked at once
+MOST_HEADING_BYTES = 1_024
 COLUMNS = ("query", "reference", "score")
+OTHER_MARKS = {"\t": "tabs", ";": "semicolons"}
+HEADINGS = {  # under which columns are known
+    "query": ("query", "query_id", "queryid", "query_name", "query_image"),
+    "reference": (
+        "reference",
+        "reference_id",
+        "referenceid",
+        "ref",
+        "ref_id",
+        "refid",
+        "reference_name",
+        "db",
+        "db_id",
+    ),
+    "score": ("score", "similarity", "sim", "confidence"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,14 +66,23 @@ class GroundTruth:
         query, reference = queries.indices(self.query), references.indices(self.reference)
         for what, indices, names in (("query", query, self.query), ("reference", reference, self.reference)):
             unknown = np.flatnonzero(indices < 0)
+            known = queries if what == "query" else references
             lines = [
                 f"{self.name}: line {self.line[row]}: {what} {names[int(row)].as_py()!r} is not among the "
-                f"{what.replace('query', 'querie')}s; mend the file or bring the image"
+                f"{what.replace('query', 'querie')}s; {_advice(names[int(row)].as_py(), known)}"
                 for row in unknown[:SHOWN].tolist()
             ]
             problems.add_first(lines, len(unknown), self.name, f"lines name an unknown {what}")
         there = (query >= 0) & (reference >= 0)
         return query[there], reference[there]
+
+
+def _advice(name: str, known: Names) -> str:
+    """What to do about a name of the truth that no image has."""
+    bare = stems(pa.array([name]))
+    if bare[0].as_py() != name and known.indices(bare)[0] >= 0:
+        return f"{bare[0].as_py()!r} is: names are without folder and suffix, leave these out in the file"
+    return f"those are {known[0]!r} …; mend the file or bring the image" if len(known) else "there are none"
 
 
 def read_ground_truth(data: bytes, name: str) -> GroundTruth:
@@ -126,8 +152,15 @@ class TextRows:
     lines: int
 
 
-def read_columns(data: bytes, name: str, width: int, header: bool, first_line: int = 1) -> TextRows:
-    """The rows of a whole file, or of some of its lines, of which the first has this number and may be a header."""
+def read_columns(
+    data: bytes, name: str, width: int, header: bool, first_line: int = 1, heading: bytes = b""
+) -> TextRows:
+    """The rows of a whole file, or of some of its lines, of which the first has this number and may be a header.
+
+    `heading` is the first line of the file, by which columns are told apart; of a whole file it is its own.
+    """
+    order = column_order(data if header else heading, width)
+    named = [COLUMNS[place] for place in order or range(width)]
     wrong, nameless = Noted("lines with a wrong number of columns"), Noted("lines without a query")
     if not data.strip():
         return TextRows([pa.array([], pa.string())] * width, np.zeros(0, np.int64), wrong, nameless, data.count(b"\n"))
@@ -138,13 +171,15 @@ def read_columns(data: bytes, name: str, width: int, header: bool, first_line: i
         skipped.append(row.number)
         if row.text.strip():
             found, number = f"{row.actual_columns} columns", row.number + first_line - 1
-            wrong.add([f"{name}: line {number}: {found}, expected {width} ({','.join(COLUMNS[:width])})"], 1)
+            other = next((word for mark, word in OTHER_MARKS.items() if row.text.count(mark) == width - 1), "")
+            advice = f"; they are joined by {other}, expected commas" if other else ""
+            wrong.add([f"{name}: line {number}: {found}, expected {width} ({','.join(COLUMNS[:width])}){advice}"], 1)
         return "skip"
 
     try:
         table = pacsv.read_csv(
             pa.BufferReader(data),
-            read_options=pacsv.ReadOptions(use_threads=False, column_names=COLUMNS[:width]),
+            read_options=pacsv.ReadOptions(use_threads=False, column_names=named),
             parse_options=pacsv.ParseOptions(invalid_row_handler=odd_row, ignore_empty_lines=False),
             convert_options=pacsv.ConvertOptions(
                 column_types=dict.fromkeys(COLUMNS[:width], pa.string()), strings_can_be_null=False
@@ -156,7 +191,7 @@ def read_columns(data: bytes, name: str, width: int, header: bool, first_line: i
     line = np.delete(np.arange(first_line, first_line + lines), np.array(skipped, np.int64) - 1)
     columns = [pc.utf8_trim_whitespace(table[column].combine_chunks()) for column in COLUMNS[:width]]
     written = np.any([np.asarray(pc.not_equal(column, "")) for column in columns], axis=0)
-    written[: int(header and _has_header(data, width))] = False
+    written[: int(header and order is not None)] = False
     columns, line = [column.filter(pa.array(written)) for column in columns], line[written]
     bare = np.flatnonzero(np.asarray(pc.equal(columns[0], "")))
     expected = ",".join(COLUMNS[:width])
@@ -175,10 +210,19 @@ def _check_text(data: bytes, name: str) -> None:
         raise DataError(f"{name}: no CSV file of UTF-8 text ({error.reason})") from None
 
 
-def _has_header(data: bytes, width: int) -> bool:
-    first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace").lower()
+def column_order(data: bytes, width: int) -> tuple[int, ...] | None:
+    """Which of COLUMNS stands where, by a first line that names each of them once; None if it does not.
+
+    >>> column_order(b"score,Query_ID,reference", 3), column_order(b"Q1,R1", 2)
+    ((2, 0, 1), None)
+    """
+    first = (
+        data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:MOST_HEADING_BYTES].decode("utf-8", "replace").lower()
+    )
     names = re.sub(r'[\s"]', "", first).split(",")
-    return names in ([f"{column}_id" for column in COLUMNS[:2]] + ["score"] * (width - 2), list(COLUMNS[:width]))
+    known = {heading: place for place, column in enumerate(COLUMNS[:width]) for heading in HEADINGS[column]}
+    order = tuple(known.get(name, -1) for name in names)
+    return order if sorted(order) == list(range(width)) else None
 
 
 def _check_twice(

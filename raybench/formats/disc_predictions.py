@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 from xxhash import xxh3_128
 
 from raybench.errors import DataError, ProblemList
-from raybench.formats.disc import COLUMNS, SHOWN, GroundTruth, Noted, TextRows, read_columns
-from raybench.formats.names import Names, Strings
+from raybench.formats.disc import (
+    COLUMNS,
+    HEADINGS,
+    MOST_HEADING_BYTES,
+    SHOWN,
+    GroundTruth,
+    Noted,
+    TextRows,
+    read_columns,
+)
+from raybench.formats.names import Names, Strings, stems
 
 MOST_PREDICTIONS = 500_000  # of a submission
 BLOCK_BYTES = 2**25  # a million lines and more: some 300 MB while they are parsed
@@ -67,11 +76,12 @@ def check_predictions(
     kinds = [Noted(what) for what in ("lines with a wrong number of columns", "lines without a query")]
     kinds += [Noted("scores that are no numbers"), Noted("such lines")]
     pairs = PairsSeen()
-    line = 1
+    line, heading = 1, b""
     for start, data in _cut_at_lines(file, block_bytes):
         digest.update(data)
         blocks.append(LineBlock(start, start + len(data), line))
-        rows = read_columns(data, name, 3, header=not start, first_line=line)
+        heading = heading or data[:MOST_HEADING_BYTES]
+        rows = read_columns(data, name, 3, header=not start, first_line=line, heading=heading)
         line += rows.lines
         _, no_numbers = scores_of(rows, name)
         for kind, found in zip(kinds, (rows.wrong, rows.nameless, no_numbers, _no_reference(rows, name)), strict=True):
@@ -93,9 +103,11 @@ def check_predictions(
     )
 
 
-def read_block(data: bytes, name: str, is_first: bool) -> tuple[Strings, Strings, NDArray[np.float64]]:
+def read_block(file: BinaryIO, block: LineBlock, name: str) -> tuple[Strings, Strings, NDArray[np.float64]]:
     """Query, reference and score of the lines of one block of a file that was found good."""
-    rows = read_columns(data, name, 3, header=is_first)
+    file.seek(0)
+    heading = file.read(MOST_HEADING_BYTES)
+    rows = read_columns(block.read(file), name, 3, header=not block.start, heading=heading)
     score, _ = scores_of(rows, name)
     return rows.columns[0], rows.columns[1], score
 
@@ -104,9 +116,18 @@ def match_tables(truth: GroundTruth, predictions: CheckedPredictions) -> Matched
     """The names of both tables; that no query of the predictions stands in the ground truth is an error."""
     listed = pa.concat_arrays([truth.query, truth.unmatched])
     if not pc.any(pc.is_in(predictions.queries, value_set=listed)).as_py():
+        swapped = pc.any(pc.is_in(predictions.references, value_set=listed)).as_py()
+        bare = pc.any(pc.is_in(stems(predictions.queries), value_set=stems(listed))).as_py()
+        advice = (
+            "its references do: swap the columns, or name them in a first line"
+            if swapped
+            else "leave folder and suffix out of names"
+            if bare
+            else "names must be the same in both"
+        )
         raise DataError(
             f"{predictions.name}: none of its queries ({predictions.queries[0].as_py()!r} …) stands in {truth.name} "
-            f"({listed[0].as_py()!r} …); names must be the same in both"
+            f"({listed[0].as_py()!r} …); {advice}"
         )
     queries = Names.of(pa.concat_arrays([listed, predictions.queries]).unique())
     references = Names.of(pa.concat_arrays([truth.reference, predictions.references]).unique())
@@ -201,9 +222,16 @@ def scores_of(rows: TextRows, name: str) -> tuple[NDArray[np.float64], Noted]:
     except pa.ArrowInvalid:
         score = np.array([_number(value) for value in text.to_pylist()], np.float64)
     bad, noted = np.flatnonzero(np.isnan(score)), Noted("scores that are no numbers")
-    words = (f"{name}: line {rows.line[row]}: score {text[int(row)].as_py()!r} is no number" for row in bad)
-    noted.add(words, len(bad))
+    lines = ((int(rows.line[row]), text[int(row)].as_py()) for row in bad)
+    noted.add(
+        (f"{name}: line {line}: score {word!r} is no number{_heading_advice(line)}" for line, word in lines), len(bad)
+    )
     return score, noted
+
+
+def _heading_advice(line: int) -> str:
+    names = ", ".join(" or ".join(HEADINGS[column][:2]) for column in COLUMNS)
+    return f"; a first line of names has {names}, in any order" if line == 1 else ""
 
 
 def _no_reference(rows: TextRows, name: str) -> Noted:

@@ -305,7 +305,8 @@ def _numbers(line: str, number: int, delimiter: str, width: int, name: str) -> l
     try:
         return [float(value) for value in fields]
     except ValueError as error:
-        raise DataError(f"{name}: line {number}: {error}") from None
+        advice = "; if it is a line of names, leave it out" if number == 1 else ""
+        raise DataError(f"{name}: line {number}: {error}{advice}") from None
 
 
 def _explain(data: bytes, name: str, problem: Callable[[str], str | None]) -> NoReturn:

@@ -1,18 +1,21 @@
 """Images: bytes to RGB as Pillow's `convert("RGB")` gives it, sizes from headers, and the published preprocessing.
 
-The preprocessing is that of SSCD (Pizzi et al., CVPR 2022): Pillow's bilinear filter, then /255, minus mean, over
-deviation, each step in float32. Alpha is dropped, not blended; the EXIF turn is applied only if asked for.
+The preprocessing is that of SSCD (Pizzi et al., CVPR 2022): Pillow's bilinear filter, then /255, minus ImageNet's mean,
+over its deviation, each step in float32; filter, mean and deviation may be others. Alpha is dropped, not blended; the
+EXIF turn is applied only if asked for.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import struct
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +26,10 @@ from raybench.formats.limits import USUAL, Limits
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".jp2")
 MODES = ("short_edge", "square", "long_edge")
-MEAN = np.array([0.485, 0.456, 0.406], np.float32)
-DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
+MEAN = (0.485, 0.456, 0.406)  # of ImageNet's photos, by channel
+STD = (0.229, 0.224, 0.225)
+FILTER = "bilinear"
+INTERPOLATIONS = (FILTER, "bicubic", "lanczos", "box", "hamming", "nearest")  # of Pillow
 EXIF_ORIENTATION = 0x0112
 SIDEWAYS = (5, 6, 7, 8)  # values of the EXIF orientation that swap width and height
 
@@ -104,16 +109,44 @@ def _opened(data: bytes, name: str, limits: Limits) -> Iterator[Image.Image]:
 
 @dataclass(frozen=True)
 class Preprocess:
-    """The size to which a picture is brought: its short edge, both edges (`square`), or its long edge."""
+    """The size to which a picture is brought: its short edge, both edges (`square`), or its long edge; by which filter;
+    and the mean and standard deviation by which levels from 0 to 1 are normalised."""
 
     size: int = 288
     mode: str = "short_edge"
+    mean: tuple[float, ...] = MEAN
+    std: tuple[float, ...] = STD
+    interpolation: str = FILTER
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ConfigError(f"preprocessing {self.mode!r}: unknown; expected one of {', '.join(MODES)}")
         if self.size < 1:
             raise ConfigError(f"--size {self.size}: must be at least 1")
+        if not all(value > 0 for value in self.std):
+            raise ConfigError(f"--std {_listed(self.std)}: must be above 0")
+
+    @property
+    def options(self) -> str:
+        """What differs from the published steps beyond size and mode, as options; empty if nothing does."""
+        asked = {"--mean": self.mean != MEAN, "--std": self.std != STD, "--interpolation": self.interpolation != FILTER}
+        return ", ".join(name for name, differs in asked.items() if differs)
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """What a digest covers: size and mode alone for the published steps."""
+        more = (self.mean, self.std, self.interpolation) if self.options else ()
+        return (self.size, self.mode, *more)
+
+    @property
+    def words(self) -> str:
+        """The steps in one line.
+
+        >>> Preprocess(224, "square").words
+        '224 px by square, bilinear, minus mean 0.485,0.456,0.406, over deviation 0.229,0.224,0.225 of levels 0 to 1'
+        """
+        by = f"{self.size} px by {self.mode.replace('_', ' ')}, {self.interpolation}"
+        return f"{by}, minus mean {_listed(self.mean)}, over deviation {_listed(self.std)} of levels 0 to 1"
 
     def shape(self, width: int, height: int) -> tuple[int, int]:
         """Height and width after resizing.
@@ -133,14 +166,40 @@ class Preprocess:
     def resized(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The picture (h, w, 3) at its new size, still in whole grey levels."""
         height, width = self.shape(image.shape[1], image.shape[0])
-        return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+        return np.asarray(Image.fromarray(image).resize((width, height), self._filter))
+
+    @property
+    def _filter(self) -> Image.Resampling:
+        return Image.Resampling[self.interpolation.upper()]
 
     def apply(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
         """The network's input, (3, height, width)."""
-        return normalised(self.resized(image))
+        return self.normalised(self.resized(image))
+
+    def normalised(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """RGB (…, h, w, 3) as float32 (…, 3, h, w): of about mean 0 and deviation 1, over photos."""
+        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
+        values = (image.astype(np.float32) / np.float32(255) - mean) / std
+        return np.ascontiguousarray(np.moveaxis(values, -1, -3))
 
 
-def normalised(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """RGB (…, h, w, 3) as float32 (…, 3, h, w) of about mean 0 and deviation 1, over photos."""
-    values = (image.astype(np.float32) / np.float32(255) - MEAN) / DEVIATION
-    return np.ascontiguousarray(np.moveaxis(values, -1, -3))
+def channel_values(option: str, text: str) -> tuple[float, ...]:
+    """Three numbers, of red, green and blue, from `0.5,0.4,0.3`, or one for all from `0.5`.
+
+    >>> channel_values("--mean", "0.5")
+    (0.5, 0.5, 0.5)
+    """
+    try:
+        values = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) not in (1, 3) or not all(math.isfinite(value) for value in values):
+        raise ConfigError(f"{option} {text}: expected one number, or three with commas, such as 0.485,0.456,0.406")
+    if max(map(abs, values)) > 1:
+        by = _listed(tuple(round(value / 255, 4) for value in values))
+        raise ConfigError(f"{option} {text}: is of levels from 0 to 1, not to 255; divided by 255 it is {by}")
+    return values * (3 // len(values))
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ",".join(map(str, values))

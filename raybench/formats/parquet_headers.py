@@ -60,9 +60,10 @@ def _unpacked_bytes(file: BinaryIO, meta: Struct) -> int:
 
 def _pages(file: BinaryIO, meta: Struct) -> Iterator[tuple[int, int]]:
     """Values and unpacked bytes of each page."""
-    at = min(offset for offset in (meta.get(DICTIONARY_PAGE) or meta[DATA_PAGE], meta[DATA_PAGE]) if offset >= 0)
+    # A column without values has no data page, and 0 for its offset, where every file has its magic.
+    at = min((offset for offset in (meta.get(DICTIONARY_PAGE) or 0, meta[DATA_PAGE]) if offset > 0), default=0)
     end = at + meta[PACKED_SIZE]
-    while at < end:
+    while 0 < at < end:
         file.seek(at)
         header, size = _struct(file.read(MOST_PAGE_HEADER_BYTES), 0)
         # A size beyond 32 bits, which the format has here, Arrow would cut to another one.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.metrics.ranking import Flags, by_distance, found_ap
+from raybench.metrics.ties import OpenDecisions, Range, found_ap_ranges, success_range
 
 NOT_FOUND = -1  # in place of the number of closer targets, where a list of K ends before the true one
 
@@ -39,6 +40,37 @@ def match_figures(
     return MatchFigures(ap, by_second, ap * success, mean_reciprocal_rank(closer), success)
 
 
+@dataclass(frozen=True)
+class TiedMatches:
+    """By figure, in the order of MatchFigures: the worst and best case, and how many patches a tie can move."""
+
+    worst: NDArray[np.float64]
+    best: NDArray[np.float64]
+    tied: NDArray[np.int64]
+
+
+def match_ties(distance: NDArray[np.float64], fewest: NDArray[np.int64], most: NDArray[np.int64]) -> TiedMatches:
+    """What ties make of the figures of nearest targets (patches, K).
+
+    `fewest` and `most` targets come before the true one, as ties go: a match is right if none does.
+    """
+    surely, maybe = most == 0, (fewest == 0) & (most != 0)
+    near = OpenDecisions(np.unique(distance[:, 0], return_inverse=True)[1], surely, maybe)
+    ap, ap_all = found_ap_ranges(near)
+    by_second, moved = Range(np.nan, np.nan), 0
+    if distance.shape[1] > 1:
+        ratio = OpenDecisions(_ratio_key(distance), surely, maybe)
+        by_second, moved = found_ap_ranges(ratio)[0], ratio.tied
+    ranked = Range(mean_reciprocal_rank(most), mean_reciprocal_rank(fewest))
+    ranges = (ap, by_second, ap_all, ranked, success_range(near))
+    open_ranks, open_matches = np.count_nonzero(fewest != most), np.count_nonzero(maybe)
+    return TiedMatches(
+        np.array([one.worst for one in ranges]),
+        np.array([one.best for one in ranges]),
+        np.array([near.tied, moved, near.tied, open_ranks, open_matches]),
+    )
+
+
 def by_ratio(distance: NDArray[np.float64], right: Flags) -> Flags:
     """Rightness in order of falling d2 / d1: 0/0 first of all, then x/0, then the rest. Ties keep the order of patches.
 
@@ -48,9 +80,15 @@ def by_ratio(distance: NDArray[np.float64], right: Flags) -> Flags:
     first, second = distance[:, 0], distance[:, 1]
     if first.all():
         return right[np.argsort(-(second / first), kind="stable")]
-    group = np.where(first != 0, 2, np.where(second != 0, 1, 0))
+    return right[np.argsort(_ratio_key(distance), kind="stable")]
+
+
+def _ratio_key(distance: NDArray[np.float64]) -> NDArray[np.int64]:
+    """What rises as d2 / d1 falls: 0 for 0/0, 1 for x/0, then one number for each ratio."""
+    first, second = distance[:, 0], distance[:, 1]
     ratio = np.divide(second, first, out=np.zeros(len(first)), where=first != 0)
-    return right[np.lexsort((-ratio, group))]
+    place = np.unique(-ratio, return_inverse=True)[1] + 2
+    return np.where(first != 0, place, np.where(second != 0, 1, 0))
 
 
 def mean_reciprocal_rank(closer: NDArray[np.int64]) -> float:

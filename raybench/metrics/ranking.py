@@ -15,19 +15,42 @@ from numpy.typing import NDArray
 Flags = NDArray[np.bool_]
 
 
+def stable_order(distances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Positions in order of rising distance, of equal ones the first in the file first. None may be nan.
+
+    What a stable sort gives, at a sixth of its time where few are equal: numpy's own sort is vectorised, and only what
+    is equal is brought into the order of the file.
+
+    >>> stable_order(np.array([2.0, 1.0, 1.0])).tolist()
+    [1, 2, 0]
+    """
+    order: NDArray[np.int64] = np.argsort(distances)
+    places, group = tied_places(distances[order])
+    if len(places):
+        first = group * len(order)
+        order[places] = np.sort(first + order[places]) - first
+    return order
+
+
+def tied_places(ranked: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where equal values stand in sorted ones, and which tie each belongs to, counted from 1.
+
+    >>> [found.tolist() for found in tied_places(np.array([0.0, 1.0, 1.0, 2.0, 3.0, 3.0]))]
+    [[1, 2, 4, 5], [1, 1, 2, 2]]
+    """
+    same = np.zeros(len(ranked) + 1, np.bool_)  # as the one before; one further at the end
+    np.equal(ranked[1:], ranked[:-1], out=same[1:-1])
+    places = np.flatnonzero(same[:-1] | same[1:])
+    return places, np.cumsum(~same[places])
+
+
 def by_distance(distances: NDArray[np.float64], relevant: Flags) -> Flags:
     """Relevance in order of rising distance. Ties keep the order of the file (a stable sort).
 
     >>> by_distance(np.array([2.0, 1.0, 1.0]), np.array([True, False, True])).tolist()
     [False, True, True]
     """
-    found, others = np.sort(distances[relevant]), np.sort(distances[~relevant])
-    before = np.searchsorted(others, found)
-    if np.any(before < np.searchsorted(others, found, side="right")):
-        return relevant[np.argsort(distances, kind="stable")]  # only ties between the two kinds need the file's order
-    ranked = np.zeros(len(distances), np.bool_)
-    ranked[np.arange(len(found)) + before] = True
-    return ranked
+    return relevant[stable_order(distances)]
 
 
 def negatives_first(positives: NDArray[np.float64], negatives: NDArray[np.float64]) -> Flags:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.metrics.ranking import roc_auc, trapezoid_ap
+from raybench.metrics.drawn_ranking import DrawnRanking, Times
+from raybench.metrics.ranking import trapezoid_ap_of_ranks
 
 Arrays = dict[str, NDArray[Any]]
-Times = NDArray[np.int64]  # (units,) how often each was drawn
 FLAVOURS = ("step_ap", "trapezoid_ap", "roc_auc", "recall_at_p90")
 
 
@@ -44,15 +45,32 @@ class Units:
     def __len__(self) -> int:
         return len(self.names)
 
+    def places(self, names: NDArray[np.str_]) -> NDArray[np.int32]:
+        """The place of each name among the units, -1 where it is none of them."""
+        order = np.argsort(self.names)
+        if not len(order):
+            return np.full(len(names), -1, np.int32)
+        nearest = order[np.minimum(np.searchsorted(self.names, names, sorter=order), len(order) - 1)]
+        return np.where(self.names[nearest] == names, nearest, -1).astype(np.int32)
+
     def draws(self, count: int, seed: int) -> Iterator[Times]:
-        """How often each unit is drawn, draw by draw. Depends on seed, count of units and strata alone."""
-        random = np.random.default_rng(seed)
-        members = [np.flatnonzero(self.stratum == stratum) for stratum in np.unique(self.stratum)]
-        for _ in range(count):
-            times = np.zeros(len(self), np.int64)
-            for own in members:
-                times[own] = np.bincount(random.integers(0, len(own), len(own)), minlength=len(own))
-            yield times
+        """How often each unit is drawn, draw by draw."""
+        return unit_draws(self.stratum, count, seed)
+
+
+def unit_draws(stratum: NDArray[np.int32], count: int, seed: int) -> Iterator[Times]:
+    """How often each unit is drawn, draw by draw: as many of a stratum as it has, with replacement.
+
+    Draws depend on the seed, the number of units and their strata alone, so two runs over the same units are drawn
+    alike, and the differences of their draws are those of a paired test.
+    """
+    random = np.random.default_rng(seed)
+    members = [np.flatnonzero(stratum == number) for number in np.unique(stratum)]
+    for _ in range(count):
+        times = np.zeros(len(stratum), np.int64)
+        for own in members:
+            times[own] = np.bincount(random.integers(0, len(own), len(own)), minlength=len(own))
+        yield times
 
 
 @dataclass(frozen=True)
@@ -66,11 +84,30 @@ class MeanSample:
 
     def draw(self, times: Times) -> NDArray[np.float64]:
         """The figures of one draw; nan for one without items."""
-        counts = ~np.isnan(self.values) * times[self.unit][:, np.newaxis]
-        sums = (np.nan_to_num(self.values) * counts).sum(axis=0)
-        total = counts.sum(axis=0)
-        means: NDArray[np.float64] = np.where(total > 0, sums / np.maximum(total, 1), np.nan)
+        sums, counts = self.by_unit
+        total = (counts * times).sum(axis=1)
+        means: NDArray[np.float64] = np.where(total > 0, (sums * times).sum(axis=1) / np.maximum(total, 1), np.nan)
         return means
+
+    @cached_property
+    def by_unit(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The sum of each figure's values in each unit, and how many they are: (figures, units)."""
+        there = ~np.isnan(self.values.T)
+        values = np.nan_to_num(self.values.T)
+        sums = [np.bincount(self.unit, column, minlength=len(self.units)) for column in values]
+        counts = [np.bincount(self.unit[column], minlength=len(self.units)) for column in there]
+        shape = (len(self.figures), len(self.units))
+        return np.array(sums, np.float64).reshape(shape), np.array(counts, np.int64).reshape(shape)
+
+    def of_units(self, units: Units) -> MeanSample:
+        """The same over these units, by name; items of others are left out."""
+        unit = units.places(self.units.names)[self.unit]
+        return MeanSample(self.figures, units, unit[unit >= 0], self.values[unit >= 0])
+
+    @property
+    def items_by_unit(self) -> NDArray[np.int64]:
+        """How many items each unit has, whatever they are worth: the same for every method that is measured."""
+        return np.bincount(self.unit, minlength=len(self.units))
 
     def to_arrays(self) -> Arrays:
         return {**_header("means", self.figures, self.units), "unit": self.unit, "values": self.values}
@@ -81,7 +118,8 @@ class RankedSample:
     """Figures of one ranking of items, the best first, by the tie rule of their benchmark.
 
     An item lies between two units, or in one (`first` equals `second`). `missed` counts positives of each unit that are
-    not among the items. `flavours` says what each figure is (see FLAVOURS).
+    not among the items (below 0 where more are ranked than the figure is divided by). `flavours` says what each figure
+    is (see FLAVOURS).
     """
 
     figures: tuple[FigureOf, ...]
@@ -94,11 +132,27 @@ class RankedSample:
 
     def draw(self, times: Times) -> NDArray[np.float64]:
         """The figures of one draw; nan where the drawn units leave none."""
-        within = times[self.first]
-        weights = np.where(self.first == self.second, within, within * times[self.second])
-        ranked = np.repeat(self.positive, weights)
+        drawn = self._ranking.ranks(times)
         missed = int((self.missed * times).sum())
-        return np.array([ranked_figure(flavour, ranked, missed) for flavour in self.flavours])
+        return np.array([figure_of_ranks(flavour, drawn.ranks, missed, drawn.others) for flavour in self.flavours])
+
+    @cached_property
+    def _ranking(self) -> DrawnRanking:
+        return DrawnRanking.of(self.positive, self.first, self.second, len(self.units))
+
+    def of_units(self, units: Units) -> RankedSample:
+        """The same over these units, by name; items of others are left out."""
+        place = units.places(self.units.names)
+        first, second = place[self.first], place[self.second]
+        kept, known = (first >= 0) & (second >= 0), place >= 0
+        missed = np.zeros(len(units), np.int64)
+        missed[place[known]] = self.missed[known]
+        return RankedSample(self.figures, self.flavours, units, self.positive[kept], first[kept], second[kept], missed)
+
+    @property
+    def items_by_unit(self) -> NDArray[np.int64]:
+        """How many positives each unit has, ranked or missed: the same for every method that is measured."""
+        return self.missed + np.bincount(self.first[self.positive], minlength=len(self.units))
 
     def to_arrays(self) -> Arrays:
         return {
@@ -106,7 +160,7 @@ class RankedSample:
             "flavour": np.array(self.flavours, np.str_),
             "positive": self.positive,
             "first": self.first,
-            "second": self.second,
+            **({} if np.array_equal(self.first, self.second) else {"second": self.second}),
             "missed": self.missed,
         }
 
@@ -139,14 +193,20 @@ def ranked_figure(flavour: str, ranked: NDArray[np.bool_], missed: int) -> float
     0.5555555555555555
     """
     ranks = np.flatnonzero(ranked) + 1
+    return figure_of_ranks(flavour, ranks, missed, len(ranked) - len(ranks))
+
+
+def figure_of_ranks(flavour: str, ranks: NDArray[np.int64], missed: int, others: int) -> float:
+    """The same from the ranks (from 1, rising) of the positives, and how many others there are in all."""
     positives = len(ranks) + missed
-    if not positives:
+    if not positives or (flavour == "roc_auc" and not (len(ranks) and others)):
         return float("nan")
+    number = np.arange(1, len(ranks) + 1)
     if flavour == "roc_auc":
-        return roc_auc(ranked)
+        return 1.0 - int((ranks - number).sum()) / (len(ranks) * others)
     if flavour == "trapezoid_ap":
-        return trapezoid_ap(ranked, positives)
-    precision = np.arange(1, len(ranks) + 1) / ranks
+        return float(trapezoid_ap_of_ranks(ranks, positives))
+    precision = number / ranks
     if flavour == "step_ap":
         return float(precision.sum() / positives)
     assert flavour == "recall_at_p90", flavour
@@ -157,11 +217,12 @@ def ranked_figure(flavour: str, ranked: NDArray[np.bool_], missed: int) -> float
 def sample_of(arrays: Arrays) -> Sample:
     """The sample that `to_arrays` took apart."""
     figures = tuple(map(FigureOf, arrays["row"].tolist(), arrays["figure"].tolist()))
-    units = Units(arrays["units"], arrays["stratum"])
+    units = Units(np.char.decode(arrays["units"], "utf-8"), arrays["stratum"])
     if arrays["kind"][0] == "means":
         return MeanSample(figures, units, arrays["unit"], arrays["values"])
     flavours = tuple(arrays["flavour"].tolist())
-    ranking = (arrays[name] for name in ("positive", "first", "second", "missed"))
+    first = arrays["first"]
+    ranking = arrays["positive"], first, arrays.get("second", first), arrays["missed"]
     return RankedSample(figures, flavours, units, *ranking)
 
 
@@ -170,6 +231,6 @@ def _header(kind: str, figures: Sequence[FigureOf], units: Units) -> Arrays:
         "kind": np.array([kind]),
         "row": np.array([one.row for one in figures], np.str_),
         "figure": np.array([one.figure for one in figures], np.str_),
-        "units": units.names,
+        "units": np.char.encode(units.names, "utf-8"),  # a quarter of the size of numpy's own letters
         "stratum": units.stratum,
     }

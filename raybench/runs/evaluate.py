@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +12,23 @@ from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job, Outcome, Plan
 from raybench.descriptors.precision import EXACT
+from raybench.engine.progress import progress
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.parallel import in_parallel
 from raybench.runs.driving import driving
 from raybench.runs.finished import read_tables
+from raybench.runs.floors import floors_of, refuse_below
+from raybench.runs.former import former_run
+from raybench.runs.intervals import with_samples
 from raybench.runs.jobs import Settings
-from raybench.runs.manifest import Manifest, read_manifest, refuse_other_run
+from raybench.runs.manifest import Manifest, differences_of, read_manifest, refuse_other_run
+from raybench.runs.remembered import remember
 from raybench.runs.report.curves import curves_of
 from raybench.runs.report.page import Shown, write_report
 from raybench.runs.report.references import published
+from raybench.runs.result_file import FILE_NAME as RESULT_FILE
+from raybench.runs.result_file import MeasuredFigure, measured, publish_result, read_figures
 from raybench.runs.sessions import ComingSession, Session, coming_session
 from raybench.table import Table
 from raybench.visible import AS_ESCAPES
@@ -39,16 +47,18 @@ TIME_AND_PLACE = (
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is in the output folder now."""
+    """What is in the output folder now: tables, main table first; its figures; the page."""
 
     out: str
     tables: tuple[Table, ...]
+    figures: list[MeasuredFigure]
     report: str
     already_done: bool = False
 
 
 def evaluate(job: Job[Any], settings: Settings, session: ComingSession) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
+    _check_out(job)
     return _evaluate(_ready(job, settings), settings, session)
 
 
@@ -57,15 +67,62 @@ def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluatio
 
     Ray comes up while inputs are checked; where every job may be done already, only once one is found not to be.
     """
+    for job in jobs:
+        _check_out(job)
     with coming_session(jobs[0], settings) as session:
         if not all(_may_be_done(job, settings) for job in jobs):
             session.begin()
+        session.waits_for("checking inputs")
         return [_evaluate(one, settings, session) for one in _all_ready(jobs, settings)]
 
 
-def preflight(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
-    """What was found for each job; everything that running them would trip over is raised together."""
-    return [one.plan.summary for one in _all_ready(jobs, settings)]
+def preflight(
+    jobs: Sequence[Job[Any]], settings: Settings, tell: Callable[[str], None] = lambda line: None
+) -> list[str]:
+    """What was found for each job; everything that running them would trip over is raised together.
+
+    Some inputs are read whole, one small batch is described and folders are written to; `tell` gets what was tried.
+    """
+    shown = progress(settings.progress)
+    shown.waiting("checking inputs")
+    try:
+        return _found_good(jobs, settings, tell)
+    finally:
+        shown.closed()
+
+
+def _found_good(jobs: Sequence[Job[Any]], settings: Settings, tell: Callable[[str], None]) -> list[str]:
+    problems, found = ProblemList(), []
+    for folder in _folders_to_write(jobs):
+        with problems.noting():
+            storage.try_writing(folder)
+    for job in jobs:
+        with problems.noting():
+            plan = _ready(job, settings).plan
+            for line in plan.trial.attempt(job.seed, problems):
+                tell(f"{job.benchmark}: {line}")
+            for note in plan.trial.notes:
+                tell(f"note: {note}")
+            found.append(plan.summary)
+    problems.check()
+    return found
+
+
+def _folders_to_write(jobs: Sequence[Job[Any]]) -> list[str]:
+    """Each folder once, but for a store that is inside an output folder."""
+    outs = [job.out for job in jobs if job.out]
+    stores = [job.store for job in jobs if job.store and not any(job.store.startswith(f"{out}/") for out in outs)]
+    return list(dict.fromkeys([*outs, *stores]))
+
+
+def refuse_figures_below(found: Sequence[Evaluation], settings: Settings) -> None:
+    """Raise FigureBelow if figures do not reach what `--fail-below` asks for."""
+    refuse_below(floors_of(settings.fail_below), [cell for one in found for cell in one.figures])
+
+
+def _check_out(job: Job[Any]) -> None:
+    if not job.out:
+        raise ConfigError(f"{job.benchmark}: --out is missing, the folder for tables and stages")
 
 
 @dataclass(frozen=True)
@@ -89,9 +146,8 @@ def _all_ready(jobs: Sequence[Job[Any]], settings: Settings) -> list[Ready]:
 
 
 def _ready(job: Job[Any], settings: Settings) -> Ready:
-    path = storage.local_path(job.out) if job.out else None
-    if path is not None and path.exists() and not path.is_dir():
-        raise ConfigError(f"--out {job.out}: is a file; name a folder")
+    storage.check_folder_name(job.out)
+    storage.check_folder_name(job.store)
     asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
     there = _manifest_there(asked, job.out, settings) if job.out else None
     plan = BENCHMARKS[job.benchmark].open().prepare(job)
@@ -117,6 +173,8 @@ def _evaluate(ready: Ready, settings: Settings, session: ComingSession) -> Evalu
             return _found(job, settings, there)
         # What is there is removed only once the run has started, and until it is done the manifest knows of it.
         asked = dataclasses.replace(ready.asked, files=there.files if there else [])
+        if there is not None and there.status != "done" and (differences := differences_of(there, asked)):
+            session.say(f"{job.out}: takes the place of a run that did not end ({'; '.join(differences)})")
         return _perform(job, settings, asked, ready.plan, session.get())
 
 
@@ -125,17 +183,23 @@ def _answers(there: Manifest, asked: Manifest, settings: Settings) -> bool:
 
 
 def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, session: Session) -> Evaluation:
+    began = time.monotonic()
     run = Run(job.out, job.store, session.executor, session.observer, settings.patience_seconds)
-    run.say(f"{job.benchmark}: {plan.summary}")
+    session.observer.run_started(former_run(job.benchmark, job.out))
+    run.say(f"{_title(job)}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     run.patiently("the manifest", lambda: _begin(asked, job))
-    outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
+    run.patiently("the listings", lambda: remember(job, plan))
+    outcome = with_samples(run, job, _with_precision(job, plan.execute(run)))
+    outcome = _with_notes(run, outcome)
     outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)
-    files = [*_file_names(outcome), *run.files, "report.html"]
+    figures = measured(BENCHMARKS[job.benchmark].open(), outcome.main, outcome.intervals)
+    files = [*_file_names(outcome), *run.files, RESULT_FILE, "report.html"]
     done = dataclasses.replace(
         asked,
         status="done",
+        summary=plan.summary,
         stages=[dataclasses.asdict(record) for record in run.records],
         files=files,
         skipped=list(outcome.skipped),
@@ -149,11 +213,19 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
             storage.publish(storage.join(job.out, name), table.to_csv().encode(errors=AS_ESCAPES))
         page = write_report([Shown(done, tables, outcome.pictures, curves_of(job.out, files))])
         storage.publish(report, page.encode(errors=AS_ESCAPES))
+        publish_result(job.out, done, figures, time.monotonic() - began)
         done.publish(job.out)
         _remove_stages(job, settings, done)
 
     run.patiently("the tables", finish)
-    return Evaluation(job.out, tables, report)
+    session.observer.run_ended()
+    return Evaluation(job.out, tables, figures, report)
+
+
+def _title(job: Job[Any]) -> str:
+    """The benchmark, and what is evaluated by it."""
+    descriptor = getattr(job.options, "descriptor", None)
+    return f"{job.benchmark} {descriptor}" if descriptor else job.benchmark
 
 
 def _begin(asked: Manifest, job: Job[Any]) -> None:
@@ -182,7 +254,9 @@ def _remove_stages(job: Job[Any], settings: Settings, done: Manifest) -> None:
 
 def _found(job: Job[Any], settings: Settings, there: Manifest) -> Evaluation:
     _remove_stages(job, settings, there)
-    return Evaluation(job.out, read_tables(job.out, there), storage.join(job.out, "report.html"), already_done=True)
+    tables = read_tables(job.out, there)
+    figures = read_figures(job.out, BENCHMARKS[there.benchmark].open(), tables[0])
+    return Evaluation(job.out, tables, figures, storage.join(job.out, "report.html"), already_done=True)
 
 
 def _with_precision(job: Job[Any], outcome: Outcome) -> Outcome:

@@ -1,7 +1,7 @@
 """The manifest: what a run was asked, what it read, what it did. One JSON file in the output folder, no secrets.
 
 It decides whether a folder may be resumed (same arguments), is done already (same arguments and inputs), or
-belongs to another run.
+belongs to another run. One that never ended has no results to protect: other arguments take its folder over.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Manifest:
     files: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     further_notes: dict[str, Any] = field(default_factory=dict)  # those of further tables, by table
+    summary: str = ""  # what was found at the start, with sizes
 
     def publish(self, out: str) -> None:
         data = json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
@@ -85,7 +86,17 @@ def read_manifest(out: str) -> Manifest | None:
 
 
 def refuse_other_run(there: Manifest, asked: Manifest, out: str) -> None:
-    """Raise ManifestMismatch with the differences if the folder's run had other arguments."""
+    """Raise ManifestMismatch with the differences if the folder's run is done and had other arguments."""
+    differences = differences_of(there, asked)
+    if differences and there.status == "done":
+        raise ManifestMismatch(
+            f"{out}: holds a run with other arguments ({'; '.join(differences)}); "
+            "name another --out, or give --overwrite to replace its results"
+        )
+
+
+def differences_of(there: Manifest, asked: Manifest) -> list[str]:
+    """In what benchmark and arguments differ, in words."""
     differences = []
     if there.benchmark != asked.benchmark:
         differences.append(f"benchmark {there.benchmark} → {asked.benchmark}")
@@ -93,11 +104,7 @@ def refuse_other_run(there: Manifest, asked: Manifest, out: str) -> None:
         old, new = there.arguments.get(key), asked.arguments.get(key)
         if old != new:
             differences.append(f"{key.replace('_', '-')} {_shown(old)} → {_shown(new)}")
-    if differences:
-        raise ManifestMismatch(
-            f"{out}: holds a run with other arguments ({'; '.join(differences)}); "
-            "name another --out, or give --overwrite to replace its results"
-        )
+    return differences
 
 
 def versions() -> dict[str, str]:

@@ -58,11 +58,17 @@ class ComingSession:
         """A line for the person who watches, whether or not it is up."""
         self._shown.said(message)
 
+    def waits_for(self, what: str) -> None:
+        """Let the person who watches know of something else that takes time, if it takes long."""
+        self._shown.waiting(what)
+
     def get(self) -> Session:
         """The session, once it is up; raises what kept it from that."""
         ray = self._settings.ray
         if ray != "off" and not self._up.is_set():
-            self._shown.said("starting Ray on this machine" if ray == "local" else f"joining Ray at {ray}")
+            self._shown.waiting(
+                "starting Ray on this machine" if ray == "local" else f"joining Ray at {ray}", is_news=True
+            )
         self.begin()
         self._up.wait()
         if self._failure is not None:
@@ -71,9 +77,17 @@ class ComingSession:
         return self._session
 
     def close(self) -> None:
+        try:
+            self._end()
+        finally:
+            self._shown.closed()
+
+    def _end(self) -> None:
         self._ending.set()
         if self._thread.ident is None:
             return
+        if self._settings.ray != "off":
+            self._shown.waiting("ending the work on Ray")
         try:
             self._ended.wait()
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Tiles of queries x references -> Counts: how many references are closer to each query than given distances.
+"""Tiles of queries x references -> Counts: how many references are closer to each query than given distances, or equal.
 
 One shard per tile; whatever the tiles are, the counts are the same (see `search.closer`).
 """
@@ -74,14 +74,12 @@ def count_closer(
     thresholds: Mapped,
     searches: Sequence[Search],
     distance: str,
-    queries_per_tile: int | None = None,
 ) -> Mapped:
-    """Counts of every query of all searches, by its place among them, in shards that are still to be folded.
+    """Counts (closer and equal, thresholds, cuts) of every query of all searches, in shards still to be folded.
 
     `thresholds` holds Rows of distances, the same number for each query of all searches.
     """
-    height = queries_per_tile or CLOSER_QUERIES
-    tiles = [tile for number, search in enumerate(searches) for tile in _tiles(number, search, height)]
+    tiles = [tile for number, search in enumerate(searches) for tile in _tiles(number, search, CLOSER_QUERIES)]
     on_device = uses_device(run, distance)
     stage = CountCloser(features, thresholds, tuple(searches), tuple(tiles), distance, on_device)
     return run.map(stage, len(tiles), 1)
@@ -99,7 +97,7 @@ class CountCloser:
     on_device: bool  # no part of the digest: the bytes are the same
 
     name = "count-closer"
-    version = 1
+    version = 2
 
     @cached_property
     def digest(self) -> str:
@@ -121,10 +119,19 @@ class CountCloser:
             self.distance,
             tiler(self.on_device, self.distance),
         )
-        return Counts.of(search.first + queries, counts).to_arrays()
+        both = np.stack([counts.closer, counts.equal], axis=1)
+        return Counts.of(search.first + queries, both).to_arrays()
 
     def keys(self, shard: Shard) -> str:
         return self.tiles[shard.index].name
+
+    def work(self, shard: Shard) -> float:
+        tile = self.tiles[shard.index]
+        return float(len(tile.queries) * (tile.references.stop - tile.references.start))
+
+    def rows(self, shard: Shard) -> NDArray[np.int64]:
+        tile = self.tiles[shard.index]
+        return np.unique(self.searches[tile.search].first + tile.queries)
 
 
 def uses_device(run: Run, distance: str) -> bool:

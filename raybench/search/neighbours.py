@@ -27,6 +27,7 @@ from raybench.search.closer import nearest_and_closer
 from raybench.search.count_closer import gathered, uses_device
 from raybench.search.nearest import nearest
 
+MATCH_ARRAYS = ("index", "distance", "closer", "fewest", "most")
 IMAGE_PAIRS_PER_SHARD = 10  # two sequences at one level: 0.2 s of work, 0.6 MB out
 POOL_IMAGES_PER_SHARD = 12  # two sequences at one level
 
@@ -51,14 +52,14 @@ class Matches:
     first: tuple[int, ...]
 
     def read(self, pairs: Sequence[int]) -> Iterator[Arrays]:
-        """For each pair `index` and `distance` (patches, K), and `closer`: the targets before the true one."""
+        """For each pair `index` and `distance` (patches, K), and the targets before the true one (see `closer`)."""
         for shard, own in itertools.groupby(pairs, lambda pair: int(np.searchsorted(self.first, pair, "right")) - 1):
             arrays = self.mapped.read(shard)
             ends = np.cumsum(arrays["counts"])
             for pair in own:
                 place = pair - self.first[shard]
                 rows = slice(ends[place] - arrays["counts"][place], ends[place])
-                yield {name: arrays[name][rows] for name in ("index", "distance", "closer")}
+                yield {name: arrays[name][rows] for name in MATCH_ARRAYS}
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class MatchPatches:
     on_device: bool  # no part of the digest: the bytes are the same
 
     name = "matches"
-    version = 1
+    version = 2
 
     @cached_property
     def digest(self) -> str:
@@ -94,10 +95,10 @@ class MatchPatches:
         _check_dimension(self.features, queries, references, self._words(pair))
         given = self.pairs.truth[pair]
         truth = np.arange(len(queries)) if given is None else given
-        found, closer = nearest_and_closer(
+        found, before = nearest_and_closer(
             queries, references, truth, self.k, self.distance, tiler(self.on_device, self.distance)
         )
-        return {"index": found.place, "distance": found.distance, "closer": closer}
+        return {"index": found.place, "distance": found.distance, **vars(before)}
 
     def _words(self, pair: int) -> str:
         return f"{self.features.images[self.pairs.a[pair]]} to {self.features.images[self.pairs.b[pair]]}"
@@ -105,7 +106,7 @@ class MatchPatches:
 
 def joined_matches(matches: Sequence[Arrays]) -> Arrays:
     """Matches of several pairs as one shard, which `Matches` reads."""
-    joined = {name: np.concatenate([found[name] for found in matches]) for name in ("index", "distance", "closer")}
+    joined = {name: np.concatenate([found[name] for found in matches]) for name in MATCH_ARRAYS}
     return {"counts": np.array([len(found["closer"]) for found in matches], np.int64), **joined}
 
 
@@ -169,6 +170,13 @@ class SearchPools:
 
     def keys(self, shard: Shard) -> str:
         return f"pool images {shard.start:,}..{shard.stop - 1:,}"
+
+    def work(self, shard: Shard) -> float:
+        return float(sum(len(self.pools[pool].query_image) * len(places) for pool, places in self.load(shard)))
+
+    def rows(self, shard: Shard) -> NDArray[np.int64]:
+        met = [self.pools[pool] for pool, _ in self.load(shard)]
+        return np.unique(np.concatenate([pool.start + np.arange(len(pool.query_image)) for pool in met]))
 
     def _search(self, pool: PoolQueries, places: range) -> TopK:
         images = [self.features.whole(int(pool.images[place])) for place in places]

@@ -92,11 +92,12 @@ class PairDistances:
 
 
 def pair_distances(
-    run: Run, features: Features, pairs: Pairs, distance: str, shard_size: int | None, skip: bool = False
+    run: Run, features: Features, pairs: Pairs, distance: str, shard_size: int | None = None, skip: bool = False
 ) -> Mapped:
     """Rows with the distance of every pair, by index, in shards that are still to be folded.
 
-    With `skip` a pair with a patch that is not there gets NaN, else it is an error.
+    A shard holds PAIRS_PER_SHARD, whatever `--shard-size` says of images: pairs are thousands of times as many. With
+    `skip` a pair with a patch that is not there gets NaN, else it is an error.
     """
     size = shard_size or PAIRS_PER_SHARD
     order = _tiled(features, pairs, tiles=len(pairs) / size)

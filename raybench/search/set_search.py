@@ -91,6 +91,27 @@ class SearchRuns:
     def keys(self, shard: Shard) -> str:
         return self.tiles.words(shard.index, self.queries.role, self.references.role)
 
+    def work(self, shard: Shard) -> float:
+        queries, references = self.tiles.at(shard.index)
+        return float(len(queries)) * len(references)
+
+    def base(self, shard: Shard) -> float:
+        return float(len(self.tiles.at(shard.index)[0]))
+
+    def rows(self, shard: Shard) -> NDArray[np.int64]:
+        queries, _ = self.tiles.at(shard.index)
+        return np.arange(queries.start, queries.stop)
+
+    def settled(self, arrays: Arrays, shard: Shard) -> Arrays:
+        """Arrays that were found in another run of references, as if found in this one: each reference once a query."""
+        _, references = self.tiles.at(shard.index)
+        place = np.arange(len(arrays["query"]))[:, None] + np.arange(self.k)
+        beyond = np.broadcast_to(np.arange(self.k) >= len(references), place.shape)
+        for far, own in map(_names, self.distances):
+            arrays[own] = np.where(beyond, NO_REFERENCE, references.start + place % max(len(references), 1))
+            arrays[far] = np.where(beyond, np.inf, np.where(np.isinf(arrays[far]), 1.0, arrays[far]))
+        return arrays
+
     def _check_dimension(self, queries: NDArray[np.float32], references: References) -> None:
         dimension = references.pieces[0].shape[1]
         if queries.shape[1] != dimension:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +19,8 @@ from raybench.errors import DataError
 from raybench.formats.images import SUFFIXES
 from raybench.formats.limits import USUAL, Limits
 from raybench.sources.file_names import check_names
+from raybench.sources.listings import is_listing, read_listing
+from raybench.sources.nothing_found import why_nothing
 from raybench.sources.packed_keys import PackedKeys
 
 
@@ -30,17 +32,21 @@ class ImageFolder:
     keys: Sequence[str]  # a tuple; packed where a folder arrives in another process
     digest: str
     limits: Limits = USUAL
+    is_there: bool = True  # no: it was read from a listing, the files may be gone
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ImageFolder, (self.root, PackedKeys.of(self.keys), self.digest, self.limits)
+        return ImageFolder, (self.root, PackedKeys.of(self.keys), self.digest, self.limits, self.is_there)
 
     @classmethod
     def scan(cls, root: str, by_content: bool = False, recursive: bool = False, limits: Limits = USUAL) -> ImageFolder:
-        """All pictures of a folder (and of those below it); none at all is an error."""
+        """All pictures of a folder (and of those below it), or of a listing; none at all is an error."""
+        if is_listing(root):
+            known = read_listing(root)
+            return cls(known.root, known.keys, known.digest, limits, is_there=False)
         entries = list_images(root, recursive)
         if not entries:
-            reason = "holds none" if storage.exists(root) else "does not exist"
             below = " in it or below" if recursive else ""
+            reason = why_nothing(root, SUFFIXES, 0)
             raise DataError(f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)})")
         return cls.of(root, entries, by_content, limits)
 
@@ -58,7 +64,7 @@ class ImageFolder:
         given = tuple(keys)
         if given == self.keys:
             return self
-        return ImageFolder(self.root, given, digest_of("arranged", self.digest, given), self.limits)
+        return replace(self, keys=given, digest=digest_of("arranged", self.digest, given))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -72,6 +78,8 @@ class ImageFolder:
         try:
             return storage.read(uri) if count is None else storage.read_start(uri, count)
         except FileNotFoundError:
+            if not self.is_there:
+                raise DataError(f"{uri}: is gone, and what was computed from it is not in the store") from None
             raise DataError(f"{uri}: is gone since the folder was listed; run again") from None
 
 

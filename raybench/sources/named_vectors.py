@@ -21,6 +21,7 @@ from xxhash import xxh3_128
 from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
+from raybench.formats.images import SUFFIXES
 from raybench.formats.limits import USUAL, Limits
 from raybench.formats.names import NORMALISERS, Names, Strings, name_order
 from raybench.formats.vector_columns import VectorReader, not_finite
@@ -212,6 +213,8 @@ def find_vectors(root: str, stems: Sequence[str], problems: ProblemList, wanted:
     if wanted:
         expected = " or ".join(f"{stem}{SET_SUFFIXES[0]}" for stem in stems)
         others = f"; there are {', '.join(entries[:SHOWN])}" if entries else "; the folder is empty or missing"
+        if any(name.lower().endswith(SUFFIXES) for name in entries[:SHOWN]):
+            others += " (for images give --data and --descriptor)"
         problems.add(f"{root}: no {expected} (or {', '.join(SET_SUFFIXES[1:])}){others}")
     return []
 

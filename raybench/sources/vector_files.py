@@ -70,7 +70,10 @@ class VectorFiles:
         if len(suffixes) > 1:
             raise DataError(f"{root}: files of several kinds ({', '.join(suffixes)}); expected one kind")
         suffix = suffixes[0] if suffixes else ".csv"
-        entries = list_sequence_files(root, suffix, "descriptor files SEQ/IM.csv, .npy, .parquet or .h5")
+        expected = "descriptor files SEQ/IM.csv, .npy, .parquet or .h5"
+        if not suffixes and any(name.endswith(".png") for name in names):
+            expected += "; for strips SEQ/IM.png give --data and --descriptor"
+        entries = list_sequence_files(root, suffix, expected)
         files = in_parallel(lambda entry: _look(storage.join(root, entry.name), suffix, limits), entries)
         keys = tuple(entry.name.removesuffix(suffix) for entry in entries)
         content = [(key, file.digest) for key, file in zip(keys, files, strict=True)]
@@ -104,8 +107,9 @@ class VectorFiles:
 
 
 def _look(uri: str, suffix: str, limits: Limits) -> VectorFile:
-    data = storage.read(uri)
+    data = b""
     try:
+        data = storage.read(uri)
         rows, dimension = plain_shape(data, uri, suffix, limits)
     except DataError as error:
         return VectorFile(uri, digest=digest_of_bytes(data), problem=str(error))

@@ -1,15 +1,17 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from image_models import onnx_file, weight_file
+from PIL import Image
 
 from raybench.descriptors import IMAGE_DESCRIPTORS
 from raybench.descriptors.image_descriptors import resolve_images
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.errors import ConfigError, DataError
-from raybench.formats.images import Preprocess, normalised
+from raybench.formats.images import Preprocess, channel_values
 
 SMALL = Preprocess(40)
 
@@ -87,8 +89,8 @@ def test_the_device_makes_the_same_input_bit_for_bit():
     from raybench.descriptors.image_networks import normalisation, normalised_on_device
 
     every = np.stack(np.broadcast_arrays(*[np.arange(256, dtype=np.uint8)] * 3), axis=1)[np.newaxis]
-    ours = normalised_on_device(torch.from_numpy(every[np.newaxis]), *normalisation("cpu")).numpy()
-    np.testing.assert_array_equal(ours[0], normalised(every))
+    ours = normalised_on_device(torch.from_numpy(every[np.newaxis]), *normalisation("cpu", SMALL)).numpy()
+    np.testing.assert_array_equal(ours[0], SMALL.normalised(every))
 
 
 def test_batches_are_described_one_ahead_and_in_order(script):
@@ -198,3 +200,44 @@ def test_an_onnx_output_that_is_no_row_a_picture_is_said(tmp_path):
     descriptor = resolve_images(f"onnx:{onnx_file(tmp_path / 'm.onnx', flatten=False)}", {}, SMALL).open()
     with pytest.raises(DataError, match=r"expected \(3, dim\) .*found \(3, 3, 1, 1\); flatten"):
         described(descriptor, pictures())
+
+
+def test_mean_deviation_and_filter_may_be_others_and_are_in_the_digest(script):
+    own = Preprocess(40, mean=(0.5, 0.4, 0.3), std=(0.25, 0.5, 1.0), interpolation="bicubic")
+    images = pictures()
+    by_pillow = [np.asarray(Image.fromarray(image).resize((60, 40), Image.Resampling.BICUBIC)) for image in images]
+    mean, std = np.array(own.mean, np.float32), np.array(own.std, np.float32)
+    expected = np.stack([((one.astype(np.float32) / 255 - mean) / std).mean(axis=(0, 1)) for one in by_pillow])
+    for spec in (f"torchscript:{script}", "picture_descriptors:ChannelMeans"):
+        np.testing.assert_allclose(described(resolve_images(spec, {}, own).open(), images), expected, atol=1e-5)
+        specs = [SMALL, own, replace(own, std=SMALL.std), replace(own, mean=SMALL.mean), replace(own, size=41)]
+        assert len({resolve_images(spec, {}, one).digest for one in specs}) == 5
+
+
+def test_the_published_preprocessing_has_the_digest_that_stores_know_it_by(script):
+    assert SMALL.facts == (40, "short_edge")
+    spelt_out = Preprocess(40, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), interpolation="bilinear")
+    name = f"torchscript:{script}"
+    assert resolve_images(name, {}, spelt_out).digest == resolve_images(name, {}, SMALL).digest
+
+
+@pytest.mark.parametrize("spec", ["thumbnail", "picture_descriptors:Quarters"])
+def test_a_descriptor_that_prepares_images_itself_takes_no_mean_or_filter(spec):
+    with pytest.raises(ConfigError, match=rf"--mean, --interpolation: for a model file, .*; {spec} prepares"):
+        resolve_images(spec, {}, Preprocess(40, mean=(0.5,) * 3, interpolation="nearest"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0.5,0.4", "expected one number, or three"),
+        ("x", "expected one number, or three"),
+        ("nan", "expected one number"),
+        ("123.675,116.28,103.53", "levels from 0 to 1, not to 255; divided by 255 it is 0.485,0.456,0.406"),
+    ],
+)
+def test_a_mean_that_can_not_be_is_refused(text, words):
+    with pytest.raises(ConfigError, match=f"--mean {text}: .*{words}"):
+        channel_values("--mean", text)
+    with pytest.raises(ConfigError, match=r"--std 0\.0,1,1: must be above 0"):
+        Preprocess(40, std=(0.0, 1, 1))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from raybench.descriptors.torch_models import run_as_it_is
 from raybench.descriptors.torchscript import TorchScript
 from raybench.errors import ConfigError, DataError
 
@@ -171,3 +172,31 @@ def test_torch_is_not_imported_before_it_is_needed():
         "TorchScript('x.pt').prepare(np.zeros((1, 65, 65), np.uint8)); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class OfColours(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Conv2d(3, 2, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).flatten(1)
+
+
+def test_a_network_for_colour_pictures_is_refused_with_what_it_was_given(saved):
+    descriptor = TorchScript(saved(OfColours()))
+    with pytest.raises(
+        DataError, match=r"grey patches, \(2, 1, 5, 5\) \(.*3 channels.*exported for such input"
+    ) as raised:
+        descriptor.describe(descriptor.prepare(np.zeros((2, 5, 5), np.uint8)))
+    assert "\n" not in str(raised.value)
+
+
+class Full(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("CUDA out of memory")
+
+
+def test_what_a_machine_lacks_is_not_blamed_on_the_network():
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run_as_it_is(Full(), torch.zeros(1, 1, 2, 2), "network.pt")

@@ -7,7 +7,7 @@ import pytest
 from raybench.engine.attempts import MOST_FAILURES, STORAGE, Attempts, Failure
 from raybench.engine.blame import NOTICED_WITHIN_SECONDS, Death, Fault, fault_of
 from raybench.engine.shards import Shards
-from raybench.errors import DataError, ShardFailed, StorageError, StorageUnavailable
+from raybench.errors import DataError, OwnCodeFailed, ShardFailed, StorageError, StorageUnavailable
 
 
 @dataclass
@@ -100,3 +100,14 @@ def test_a_store_that_does_not_answer_is_nobodys_fault_and_one_that_refuses_is_t
     refused = StorageError("s3://b: permission denied")
     assert (Failure.of(refused).nobodys, Failure.of(refused).error) == ("", refused)
     assert isinstance(Failure.of(DataError("a.csv: nonsense")).error, DataError)
+
+
+def test_a_users_class_that_raises_elsewhere_is_tried_again(shard):
+    def raised(line):
+        return Failure.of(OwnCodeFailed(f"mine.py:{line}: mine:Mine raised OSError: x", f"mine.py:{line}", "trace"))
+
+    attempts = Attempts(Stage())
+    attempts.note(shard, raised(7))
+    attempts.note(shard, raised(8))
+    with pytest.raises(OwnCodeFailed, match=r"mine\.py:8: .* \(stage squares, shard 4: numbers 12\.\.14\)"):
+        attempts.note(shard, raised(8))

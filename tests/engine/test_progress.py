@@ -1,9 +1,11 @@
-"""What a person sees: JSON lines in a log, a bar on a terminal, nothing if asked for nothing."""
+"""What a person sees: a live line on a terminal, lines in a log, JSON for machines, nothing if asked for nothing."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -11,8 +13,11 @@ import time
 import pytest
 
 from raybench.engine import progress as module
-from raybench.engine.progress import JsonLines, Observer, Observers, Pace, progress
-from raybench.engine.progress_bar import Bar
+from raybench.engine import progress_bar
+from raybench.engine.course import Former
+from raybench.engine.progress import IN_A_RAY_JOB, JsonLines, Observer, Observers, progress
+from raybench.engine.progress_bar import DRAWS_PER_SECOND, Bar
+from raybench.engine.progress_lines import Lines
 from raybench.engine.stages import Place, Receipt
 
 
@@ -51,16 +56,32 @@ def terminal():
     os.close(reading)
 
 
-def test_a_stage_is_told_when_it_starts_and_ends():
+def test_a_run_is_told_by_its_first_stage_and_all_of_its_ends():
     stream = io.StringIO()
     lines = JsonLines(stream)
     lines.stage_started("extract", 4, 1)
     for index in range(3):
         lines.published(receipt(index))
     lines.stage_ended("extract")
+    lines.run_ended()
     started, ended = told(stream)
     assert started == {"event": "stage_started", "stage": "extract", "shards": 4, "found": 1}
-    assert (ended["event"], ended["done"], ended["shards"], ended["seconds_left"]) == ("stage_ended", 4, 4, 0.0)
+    (stage,) = ended["stages"]
+    assert (ended["event"], stage["stage"], stage["done"], stage["shards"]) == ("stages_ended", "extract", 4, 4)
+    assert stage["seconds_left"] == 0.0
+
+
+def test_stages_that_are_over_at_once_share_a_line_of_json():
+    stream = io.StringIO()
+    lines = JsonLines(stream)
+    for stage in ("extract", "pairs", "figures"):
+        lines.stage_started(stage, 1, 0)
+        lines.published(receipt(0))
+        lines.stage_ended(stage)
+    lines.closed()
+    first, last = told(stream)
+    assert first["stage"] == "extract"
+    assert [one["stage"] for one in last["stages"]] == ["extract", "pairs", "figures"]
 
 
 def test_progress_is_told_with_rate_and_time_left(monkeypatch):
@@ -76,13 +97,14 @@ def test_progress_is_told_with_rate_and_time_left(monkeypatch):
     assert line["seconds_left"] == pytest.approx(2 * line["seconds"], abs=0.06)
 
 
-def test_a_log_is_not_flooded_with_a_line_a_shard():
+@pytest.mark.parametrize(("kind", "lines"), [(JsonLines, 1), (Lines, 0)])
+def test_a_log_is_not_flooded_with_a_line_per_shard(kind, lines):
     stream = io.StringIO()
-    lines = JsonLines(stream)
-    lines.stage_started("extract", 100, 0)
+    log = kind(stream)
+    log.stage_started("extract", 100, 0)
     for index in range(100):
-        lines.published(receipt(index))
-    assert len(told(stream)) == 1
+        log.published(receipt(index))
+    assert len(stream.getvalue().splitlines()) == lines
 
 
 def test_retries_and_messages_are_told_at_once():
@@ -96,25 +118,38 @@ def test_retries_and_messages_are_told_at_once():
     ]
 
 
-def test_the_rate_is_items_a_second_since_the_stage_started():
-    pace = Pace(10, 0)
-    pace.add(receipt(0, 7))
-    pace.add(receipt(1, 8))
-    time.sleep(0.02)
-    before, rate, after = pace.seconds, pace.rate, pace.seconds
-    assert 15 / after <= rate <= 15 / before
+@pytest.mark.parametrize("kind", [JsonLines, Lines])
+def test_a_log_tells_what_is_waited_for_where_that_is_news(kind):
+    stream = io.StringIO()
+    kind(stream).waiting("checking inputs")
+    assert stream.getvalue() == ""
+    kind(stream).waiting("starting Ray", is_news=True)
+    assert "starting Ray" in stream.getvalue()
 
 
-def test_the_time_left_counts_only_shards_that_were_computed():
-    pace = Pace(10, 6)
-    pace.add(receipt(0))
-    time.sleep(0.02)
-    before, left, after = pace.seconds, pace.seconds_left, pace.seconds
-    assert 3 * before <= left <= 3 * after
+def test_lines_for_people_say_share_rate_time_left_and_what_takes_it(monkeypatch):
+    monkeypatch.setattr(module, "LOG_EVERY_SECONDS", 0.0)
+    stream = io.StringIO()
+    lines = Lines(stream)
+    lines.run_started(Former((("extract", 1.0), ("pairs", 600.0))))
+    lines.stage_started("extract", 4, 0)
+    lines.published(dataclasses.replace(receipt(0), load_seconds=9.0))
+    (line,) = stream.getvalue().splitlines()
+    assert line.startswith("[0:00] extract: 1 of 4 shards (25%), ")
+    assert "/s, 0:00 left in this stage, about 10:00 in all, mostly loading" in line
 
 
-def test_the_time_left_is_unknown_before_the_first_shard():
-    assert Pace(10, 6).seconds_left is None
+def test_a_stage_leaves_a_line_in_a_log_only_if_it_took_a_second_or_failures(monkeypatch):
+    stream = io.StringIO()
+    lines = Lines(stream)
+    for stage, retries in (("extract", 0), ("pairs", 2)):
+        lines.stage_started(stage, 1, 0)
+        for _ in range(retries):
+            lines.retried(stage, "error")
+        lines.published(receipt(0))
+        lines.stage_ended(stage)
+    (line,) = stream.getvalue().splitlines()
+    assert line.startswith("[0:00] pairs: 0.0 s, 10 items, ") and line.endswith(", 2 tried again")
 
 
 def test_auto_is_a_bar_on_a_terminal(terminal, monkeypatch):
@@ -122,43 +157,114 @@ def test_auto_is_a_bar_on_a_terminal(terminal, monkeypatch):
     assert isinstance(progress("auto"), Bar)
 
 
-def test_auto_is_json_lines_elsewhere(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("job", "kind"), [(False, Lines), (True, JsonLines)])
+def test_auto_is_lines_for_people_elsewhere_and_json_in_a_ray_job(tmp_path, monkeypatch, job, kind):
+    monkeypatch.delenv(IN_A_RAY_JOB, raising=False)
+    if job:
+        monkeypatch.setenv(IN_A_RAY_JOB, "{}")
     with (tmp_path / "log").open("w") as log:
         monkeypatch.setattr(sys, "stderr", log)
-        assert isinstance(progress("auto"), JsonLines)
+        assert isinstance(progress("auto"), kind)
 
 
-@pytest.mark.parametrize(("kind", "observer"), [("bar", Bar), ("json", JsonLines), ("none", Observer)])
+@pytest.mark.parametrize(
+    ("kind", "observer"), [("bar", Bar), ("lines", Lines), ("json", JsonLines), ("none", Observer)]
+)
 def test_a_kind_that_was_asked_for_is_given(kind, observer):
     assert type(progress(kind)) is observer
 
 
-def test_the_bar_shows_stage_count_and_retries_and_leaves_messages(terminal, monkeypatch):
+@pytest.fixture
+def shown_bar(terminal, monkeypatch):
+    """Makes a bar on a terminal of 100 columns, with a function that closes it and tells what was shown."""
     stream, finish = terminal
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(sys, "stderr", stream)
-    bar = Bar()
+
+    def make():
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setattr(sys, "stderr", stream)
+        bar = Bar()
+
+        def shown() -> str:
+            time.sleep(2.5 / DRAWS_PER_SECOND)
+            bar.closed()
+            return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", finish())
+
+        return bar, shown
+
+    return make
+
+
+def test_the_bar_shows_stage_count_and_retries_and_leaves_messages(shown_bar):
+    bar, shown = shown_bar()
     bar.stage_started("extract", 4, 1)
     bar.retried("extract", "error")
     bar.said("[bold]a message[/bold]")
     bar.published(receipt(1))
-    time.sleep(0.25)  # the bar draws itself ten times a second
-    bar.stage_ended("extract")
-    text = finish()
+    text = shown()
     assert "extract" in text
     assert "2/4" in text
-    assert "1 retried" in text
+    assert "1 tried again" in text
     assert "[bold]a message[/bold]" in text
 
 
-def test_a_bar_may_show_several_stages_one_after_the_other(terminal, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", terminal[0])
-    bar = Bar()
-    for stage in ("extract", "pairs"):
+def test_the_bar_tells_time_left_of_stage_and_run_in_one_line(shown_bar):
+    bar, shown = shown_bar()
+    bar.run_started(Former((("extract", 1.0), ("pairs", 600.0))))
+    bar.stage_started("extract", 2, 0)
+    bar.published(receipt(0))
+    text = shown()
+    assert re.search(r"1/2 · 0:0\d left · run: about 10:0\d left · \d+", text)
+
+
+def test_stages_that_are_behind_leave_their_times_and_short_ones_a_line_together(shown_bar, monkeypatch):
+    monkeypatch.setattr(progress_bar, "OWN_LINE_SECONDS", 0.05)
+    monkeypatch.setattr(progress_bar, "TOGETHER_SECONDS", 0.05)
+    bar, shown = shown_bar()
+    for stage, seconds in (("a", 0.02), ("b", 0.04), ("long", 0.06)):
         bar.stage_started(stage, 1, 0)
+        time.sleep(seconds)
         bar.published(receipt(0))
         bar.stage_ended(stage)
+    left = [line for line in shown().splitlines() if " s" in line and "⠋" not in line]
+    assert [line.split("  ")[0].strip() for line in left[:2]] == ["2 short stages", "long"]
+    assert "10 items" in left[1]
+
+
+def test_a_stage_that_was_stopped_says_so(shown_bar, monkeypatch):
+    monkeypatch.setattr(progress_bar, "OWN_LINE_SECONDS", 0.0)
+    bar, shown = shown_bar()
+    bar.stage_started("extract", 8, 1)
+    bar.published(receipt(0))
+    bar.stage_ended("extract")
+    assert "stopped at 2 of 8 shards · 10 items" in shown()
+
+
+def test_something_moves_with_its_seconds_while_ray_starts_and_its_time_stays(shown_bar, monkeypatch):
+    monkeypatch.setattr(progress_bar, "OWN_LINE_SECONDS", 0.05)
+    bar, shown = shown_bar()
+    bar.waiting("starting Ray on this machine", is_news=True)
+    text = shown()
+    frames = set(re.findall(r"(\S) starting Ray on this machine 0 s", text))
+    assert len(frames) > 1, "the spinner did not turn"
+    assert re.search(r"starting Ray on this machine +0\.\d s", text)
+
+
+def test_a_short_wait_is_not_shown_unless_it_is_news(shown_bar):
+    bar, shown = shown_bar()
+    bar.waiting("checking inputs")
+    assert "checking inputs" not in shown()
+
+
+def test_the_cursor_is_back_when_nothing_more_is_told(terminal, monkeypatch):
+    stream, finish = terminal
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream)
+    bar = Bar()
+    bar.stage_started("extract", 1, 0)
+    bar.closed()
+    text = finish()
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
 
 
 def test_several_observers_hear_the_same():
@@ -169,6 +275,9 @@ def test_several_observers_hear_the_same():
     both.in_flight("extract", 1, 1)
     both.published(receipt(0))
     both.said("hello")
+    both.waiting("Ray", is_news=True)
     both.stage_ended("extract")
+    both.run_ended()
+    both.closed()
     events = [[line["event"] for line in told(stream)] for stream in streams]
-    assert events == [["stage_started", "retried", "message", "stage_ended"]] * 2
+    assert events == [["stage_started", "retried", "message", "message", "stages_ended"]] * 2

@@ -23,7 +23,7 @@ def checked(data, block_bytes=2**25, **given):
 def rows_of(data, block_bytes=2**25):
     """Query, reference and score of every line, read block by block."""
     file = io.BytesIO(data)
-    parts = [read_block(one.read(file), "p.csv", not one.start) for one in checked(data, block_bytes).blocks]
+    parts = [read_block(file, one, "p.csv") for one in checked(data, block_bytes).blocks]
     return [row for part in parts for row in zip(*(column.tolist() for column in part), strict=True)]
 
 
@@ -92,11 +92,11 @@ def test_bytes_that_are_no_text_leave_nothing_on_the_screen(capfd):
 
 def test_a_ground_truth_that_names_unknown_images_is_said_once_a_line():
     truth = read_ground_truth(b"Q1,R1\nQ2,R9\nQ7,R2\n", "truth.csv")
-    problems = ProblemList()
+    problems, mend = ProblemList(), "mend the file or bring the image"
     query, reference = truth.indices(Names.of(["Q2", "Q1"]), Names.of(["R1", "R2"]), problems)
     assert problems.lines == [
-        "truth.csv: line 3: query 'Q7' is not among the queries; mend the file or bring the image",
-        "truth.csv: line 2: reference 'R9' is not among the references; mend the file or bring the image",
+        f"truth.csv: line 3: query 'Q7' is not among the queries; those are 'Q1' …; {mend}",
+        f"truth.csv: line 2: reference 'R9' is not among the references; those are 'R1' …; {mend}",
     ]
     assert (query.tolist(), reference.tolist()) == ([0], [0])
 
@@ -191,3 +191,35 @@ def test_predictions_for_other_queries_are_refused():
     truth = read_ground_truth(b"Q2,R5\n", "truth.csv")
     with pytest.raises(DataError, match=r"none of its queries \('Q2.jpg' …\) stands in truth.csv \('Q2' …\)"):
         match_tables(truth, checked(b"Q2.jpg,R5.jpg,0.25\n"))
+
+
+@pytest.mark.parametrize("block_bytes", BLOCK_BYTES)
+@pytest.mark.parametrize("header", ["score,reference_id,query_id", "Similarity, ref , QUERY"])
+def test_columns_stand_in_the_order_that_a_first_line_names(header, block_bytes):
+    data = f"{header}\n0.5,R1,Q1\n0.25,R2,Q2\n".encode()
+    assert [(str(a), str(b), score) for a, b, score in rows_of(data, block_bytes)] == [
+        ("Q1", "R1", 0.5),
+        ("Q2", "R2", 0.25),
+    ]
+    truth = read_ground_truth(b"ref,query\nR1,Q1\n", "truth.csv")
+    assert (truth.query.to_pylist(), truth.reference.to_pylist()) == (["Q1"], ["R1"])
+
+
+def test_a_first_line_of_other_names_is_told_what_they_may_be():
+    with pytest.raises(Problems, match=r"line 1: score 'distance' is no number; a first line of names has query or "):
+        checked(b"query,reference,distance\nQ1,R1,0.5\n")
+
+
+def test_names_of_the_truth_with_a_suffix_are_told_what_the_image_is_called():
+    truth, problems = read_ground_truth(b"Q1.jpg,R1\nQ7,R1\n", "truth.csv"), ProblemList()
+    truth.indices(Names.of(["Q1", "Q2"]), Names.of(["R1"]), problems)
+    assert "'Q1' is: names are without folder and suffix" in problems.lines[0]
+    assert "those are 'Q1' …; mend the file" in problems.lines[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [(b"R1,Q1,1\n", "its references do: swap"), (b"Q1.jpg,R1,1\n", "leave folder and suffix out")]
+)
+def test_predictions_without_a_known_query_are_told_why(line, words):
+    with pytest.raises(DataError, match=words):
+        match_tables(read_ground_truth(b"Q1,R1\n", "truth.csv"), checked(line))

@@ -13,7 +13,7 @@ from PIL import Image
 from raybench.errors import ConfigError, DataError
 from raybench.formats import images
 from raybench.formats.hbench import read_strip
-from raybench.formats.images import Preprocess, decode_image, image_size, normalised
+from raybench.formats.images import Preprocess, decode_image, image_size
 from raybench.formats.limits import Limits
 from raybench.formats.tss import read_image
 
@@ -139,7 +139,7 @@ def test_the_shape_is_that_of_what_comes_out(width, height, mode, size):
 
 def test_a_stack_is_normalised_as_each_of_its_pictures():
     stack = np.stack([scene(), scene()[::-1]])
-    np.testing.assert_array_equal(normalised(stack)[1], normalised(stack[1]))
+    np.testing.assert_array_equal(Preprocess().normalised(stack)[1], Preprocess().normalised(stack[1]))
 
 
 def test_an_unknown_mode_and_size_zero_are_said():

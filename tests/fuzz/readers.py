@@ -95,10 +95,7 @@ def _ground_truth(data: bytes, _: Path) -> object:
 
 def _predictions(data: bytes, _: Path) -> object:
     checked = disc_predictions.check_predictions(io.BytesIO(data), NAME, block_bytes=64)
-    parts = [
-        disc_predictions.read_block(block.read(io.BytesIO(data)), NAME, number == 0)
-        for number, block in enumerate(checked.blocks)
-    ]
+    parts = [disc_predictions.read_block(io.BytesIO(data), block, NAME) for block in checked.blocks]
     assert sum(len(part[2]) for part in parts) == checked.count
     return parts
 

@@ -57,7 +57,7 @@ def test_a_draw_is_what_scoring_the_drawn_queries_gives(seed):
 def test_draws_are_the_same_in_whatever_blocks_predictions_come(monkeypatch, counted, size):
     truth, predictions = made(1)
     whole = pooled_draws(truth, one_block(predictions), QUERIES, resamples=30)
-    monkeypatch.setattr("raybench.metrics.bootstrap.COUNTED", counted)
+    monkeypatch.setattr("raybench.metrics.drawn_ranking.COUNTED", counted)
     parts = [slice(start, start + size) for start in range(0, len(predictions), size)]
     blocks = [Predictions(predictions.query[at], predictions.reference[at], predictions.score[at]) for at in parts]
     cut = pooled_draws(truth, lambda: blocks, QUERIES, resamples=30)

@@ -11,8 +11,10 @@ from unittest import mock
 
 import numpy as np
 
-from raybench.benchmarks.hbench.classification import score_task
+from raybench.benchmarks.hbench.classification import TaskRanking, rank_pairs, score_task
 from raybench.benchmarks.hbench.pairs import PairTask, Segment
+from raybench.benchmarks.pair_groups import PairSequences
+from raybench.benchmarks.samples import write_samples
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
 from raybench.engine.run import Run
@@ -54,7 +56,7 @@ def figures(folder: Path) -> Iterator[Figure]:
         lambda: classify(next(fresh), stored, pairs, task), lambda: published.verification(every, sample), ROUNDS
     )
     shares = _shares(next(fresh), stored, pairs, task)
-    shares = f"with fold, ranking and curves, which the baseline does not do; {shares}"
+    shares = f"with fold, ranking, curves and samples, which the baseline does not do; {shares}"
     yield Figure("the same to its table's figures", ours, "scipy a pair", baseline * scale, None, shares)
 
 
@@ -67,7 +69,16 @@ def measure(run: Run, stored: Features, pairs: Pairs) -> Mapped:
 def classify(run: Run, stored: Features, pairs: Pairs, task: PairTask) -> Mapped:
     """Distances of all pairs, once the task is scored from them; with features that nobody has opened yet."""
     distances = run.fold(measure(run, stored, pairs), Rows)
-    run.each(score_task, (task,), distances, version=1)
+    sequences = PairSequences.of(
+        [f"s{number}" for number in range(scene.SEQUENCES)],
+        pairs.a_image // scene.IMAGES,
+        pairs.b_image // scene.IMAGES,
+    )
+    rankings = [(TaskRanking(task, sequences, balanced),) for balanced in (False, True)]
+    ranked = [run.each(rank_pairs, own, distances, version=1) for own in rankings]
+    for own, stage in zip(rankings, ranked, strict=True):
+        write_samples(run, own, stage)
+    run.each(score_task, (task,), *ranked, version=1)
     return distances
 
 
@@ -99,8 +110,12 @@ def _shares(run: Run, stored: Features, pairs: Pairs, task: PairTask) -> str:
     ):
         timed("all", classify)(run, stored, pairs, task)
     whole = spent.pop("all")
-    stages = {record.name: record.seconds for record in run.records}
+    stages: defaultdict[str, float] = defaultdict(float)
+    for record in run.records:
+        stages[record.name] += record.seconds
     spent["rest of pairs (sort, publish)"] = stages["pairs"] - sum(spent.values())
-    spent["fold"], spent["scoring"] = stages["pairs-fold"], stages["score-task"]
+    spent["fold"], spent["ranking"], spent["scoring"], spent["samples"] = (
+        stages[name] for name in ("pairs-fold", "rank-pairs", "score-task", "sample-file")
+    )
     spent["order, digest"] = whole - sum(spent.values())
     return "of one round: " + ", ".join(f"{part} {seconds / whole:.0%}" for part, seconds in spent.items())

@@ -8,7 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
-from raybench.benchmarks.hpatches.verification import NEGATIVES, Ranking, score_ranking
+from raybench.benchmarks.hpatches.verification import (
+    NEGATIVES,
+    PAIR_FILES,
+    Ranking,
+    rank_lists,
+    score_ranking,
+)
+from raybench.benchmarks.pair_groups import PairSequences
+from raybench.benchmarks.samples import write_samples
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
 from raybench.engine.run import Run
@@ -46,7 +54,7 @@ def figures(folder: Path) -> Iterator[Figure]:
     ours, baseline = best_of_each(
         lambda: verify(next(fresh), stored, pairs), lambda: published.verification(every, rows[chosen]), ROUNDS
     )
-    note = "with fold, ranking and curves, which the baseline does not do"
+    note = "with fold, ranking, curves and samples, which the baseline does not do"
     yield Figure("the same to its table's figures", ours, "scipy a pair", baseline * scale, None, note)
 
 
@@ -59,8 +67,17 @@ def measure(run: Run, stored: Features, pairs: Pairs) -> Mapped:
 def verify(run: Run, stored: Features, pairs: Pairs) -> Mapped:
     """Distances of all pairs, once every ranking is scored from them."""
     distances = run.fold(measure(run, stored, pairs), Rows)
-    run.each(score_ranking, rankings(), distances, version=1)
+    ranked = run.each(rank_lists, rankings(), sequences(), distances, version=1)
+    write_samples(run, rankings(), ranked)
+    run.each(score_ranking, rankings(), ranked, version=1)
     return distances
+
+
+def sequences() -> dict[str, PairSequences]:
+    """Pairs of each list, within one of as many sequences as the published set has."""
+    within = np.arange(PER_LIST) % 116
+    made = PairSequences.of([f"s{number}" for number in range(116)], within, within)
+    return {stem.format("made"): made for stem in PAIR_FILES.values()}
 
 
 def rankings() -> tuple[Ranking, ...]:

@@ -31,11 +31,13 @@ def searches(draw, distance):
     return (queries, references, thresholds, rng.integers(0, m + 1, (n, 4)), groups), distances
 
 
-def counted(distances, thresholds, cuts, groups):
-    closer = distances[:, None] < thresholds[:, :, None]
+def assert_counted(found, distances, thresholds, cuts, groups):
     usable = groups[0][:, None] != groups[1]
     within = np.arange(distances.shape[1]) < cuts[:, :, None]
-    return (closer[:, :, None] & usable[:, None, None] & within[:, None]).sum(axis=3)
+    counted = usable[:, None, None] & within[:, None]
+    for counts, compare in ((found.closer, np.less), (found.equal, np.equal)):
+        chosen = compare(distances[:, None], thresholds[:, :, None])
+        assert np.array_equal(counts, (chosen[:, :, None] & counted).sum(axis=3))
 
 
 @pytest.mark.parametrize("distance", ALL_DISTANCES)
@@ -43,7 +45,7 @@ def counted(distances, thresholds, cuts, groups):
 @given(st.data())
 def test_counts_are_those_of_exact_distances(distance, data):
     asked, distances = data.draw(searches(distance))
-    assert np.array_equal(closer_counts(*asked, distance), counted(distances, *asked[2:]))
+    assert_counted(closer_counts(*asked, distance), distances, *asked[2:])
 
 
 @pytest.mark.parametrize("cells", [150, 10**6])
@@ -52,7 +54,7 @@ def test_counts_are_those_of_exact_distances(distance, data):
 @given(st.data())
 def test_counts_on_a_device_are_those_of_exact_distances(distance, cells, data):
     asked, distances = data.draw(searches(distance))
-    assert np.array_equal(closer_counts(*asked, distance, ByTorch("cpu", cells)), counted(distances, *asked[2:]))
+    assert_counted(closer_counts(*asked, distance, ByTorch("cpu", cells)), distances, *asked[2:])
 
 
 @pytest.mark.parametrize("distance", MASKED_DISTANCES)
@@ -67,10 +69,10 @@ def test_counts_are_equal_for_every_tile_and_order_of_tiles(distance, data, tall
             own = np.clip(cuts[rows] - low, 0, len(references[columns]))
             part = (thresholds[rows], own, (groups[0][rows], groups[1][columns]), distance)
             index = np.arange(start, start + len(queries[rows]))
-            parts.append(Counts.of(index, closer_counts(queries[rows], references[columns], *part)))
+            parts.append(Counts.of(index, closer_counts(queries[rows], references[columns], *part).closer))
     random.shuffle(parts)
     whole = closer_counts(queries, references, thresholds, cuts, groups, distance)
-    assert np.array_equal(Counts.merged(parts).values, whole)
+    assert np.array_equal(Counts.merged(parts).values, whole.closer)
 
 
 def every_distance(queries, references, distance):
@@ -87,11 +89,11 @@ def test_neither_tiny_nor_huge_numbers_mislead(distance, scale):
     groups = np.zeros(30, np.int32), np.ones(150, np.int32)
     distances = every_distance(queries, references, distance)
     found = closer_counts(queries, references, thresholds, np.full((30, 1), 150), groups, distance)
-    assert found[:, :, 0].tolist() == (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
-    _, closer = nearest_and_closer(queries, references, np.arange(30), 3, distance, ByNumpy(700))
+    assert found.closer[:, :, 0].tolist() == (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
+    _, found = nearest_and_closer(queries, references, np.arange(30), 3, distance, ByNumpy(700))
     true = distances[np.arange(30), np.arange(30), None]
     before = (distances < true) | ((distances == true) & (np.arange(150) < np.arange(30)[:, None]))
-    assert closer.tolist() == before.sum(axis=1).tolist()
+    assert found.closer.tolist() == before.sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize("distance", ["L2", "squared_L2", "ip", "L1"])
@@ -104,7 +106,7 @@ def test_where_float64_rounds_counts_are_those_that_it_measures(distance, kind, 
     thresholds = rng.permuted(distances, axis=1)[:, :4].copy()
     groups = np.zeros(20, np.int32), np.ones(90, np.int32)
     found = closer_counts(queries, references, thresholds, np.full((20, 1), 90), groups, distance)
-    assert found[:, :, 0].tolist() == (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
+    assert found.closer[:, :, 0].tolist() == (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
 
 
 TILERS = [
@@ -123,10 +125,13 @@ def test_the_references_before_the_true_one_are_those_of_exact_distances(tiler, 
     )
     k = data.draw(st.integers(1, FEW + 2))
     order = np.argsort(distances, axis=1, kind="stable")
-    found, closer = nearest_and_closer(queries, references, truth, k, distance, tiler)
+    found, before = nearest_and_closer(queries, references, truth, k, distance, tiler)
     assert found.place.tolist() == order[:, :k].tolist()
     assert found.distance.tobytes() == np.take_along_axis(distances, order[:, :k], axis=1).tobytes()
-    assert closer.tolist() == (order == truth[:, None]).argmax(axis=1).tolist()
+    assert before.closer.tolist() == (order == truth[:, None]).argmax(axis=1).tolist()
+    own = np.take_along_axis(distances, truth[:, None], axis=1)
+    assert before.fewest.tolist() == (distances < own).sum(axis=1).tolist()
+    assert before.most.tolist() == ((distances <= own).sum(axis=1) - 1).tolist()
 
 
 @pytest.mark.parametrize("distance", ["L2", "squared_L2", "ip"])
@@ -140,9 +145,11 @@ def test_a_bound_that_is_too_small_is_found_out(monkeypatch, distance):
         thresholds = np.sort(distances, axis=1)[:, 90:100].copy()
         groups = np.zeros(20, np.int32), np.ones(200, np.int32)
         found = closer_counts(queries, references, thresholds, np.full((20, 1), 200), groups, distance)
-        wrong += found[:, :, 0].tolist() != (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
-        _, closer = nearest_and_closer(queries, references, np.arange(20), 1, distance)
-        wrong += closer.tolist() != (distances < distances[np.arange(20), np.arange(20), None]).sum(axis=1).tolist()
+        wrong += found.closer[:, :, 0].tolist() != (distances[:, None] < thresholds[:, :, None]).sum(axis=2).tolist()
+        _, before = nearest_and_closer(queries, references, np.arange(20), 1, distance)
+        wrong += (
+            before.closer.tolist() != (distances < distances[np.arange(20), np.arange(20), None]).sum(axis=1).tolist()
+        )
     assert wrong
 
 
@@ -152,7 +159,7 @@ def test_values_that_overflow_are_measured(distance):
     thresholds = np.array([[1e50, 1e200], [1e200, 1e50]])
     groups = np.zeros(2, np.int32), np.ones(4, np.int32)
     found = closer_counts(queries, references, thresholds, np.full((2, 1), 4), groups, distance)
-    assert found[:, :, 0].tolist() == [[0, 4], [4, 0]]
+    assert found.closer[:, :, 0].tolist() == [[0, 4], [4, 0]]
 
 
 def test_dimensions_must_agree():

@@ -26,13 +26,17 @@ from raybench.benchmarks.copies.figures import (
     score_blocks,
 )
 from raybench.benchmarks.copies.mistakes import Database, draw_missed
+from raybench.benchmarks.copies.preprocessing import preprocessing_notes
+from raybench.benchmarks.copies.samples import copydays_samples
 from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
+from raybench.benchmarks.copies.ties import copydays_ties, note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
 from raybench.benchmarks.options import option
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ProblemList, Problems
+from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet, take_rows
 from raybench.formats.copydays import BLOCKS, STRONG, CopydaysLayout
 from raybench.formats.disc import write_predictions
@@ -44,7 +48,7 @@ from raybench.search.vector_facts import leakage_notes, vector_facts
 from raybench.sources.image_folders import list_images
 from raybench.sources.named_vectors import find_vectors
 from raybench.sources.vector_files import SSCD_SUFFIX
-from raybench.table import note_of
+from raybench.table import columns_of, note_of
 
 BLOCKS_ROLE = "copydays"
 NEAREST_WRITTEN = 10  # of each query, by the first codec
@@ -81,7 +85,7 @@ def prepare(job: Job[CopydaysOptions]) -> CopydaysPlan:
         raise Problems(problems.lines)
     sets = CopydaysSets(images, layout, distractors, training)
     inputs = image_sets.digests(sets.all, descriptor)
-    notes = [*image_sets.preprocessing_notes(options), *_layout_notes(sets)]
+    notes = [*preprocessing_notes(options, descriptor), *_layout_notes(sets)]
     if job.limit is not None:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} originals with their copies, and as many others, were used.")
@@ -182,10 +186,15 @@ class CopydaysPlan:
         others = [f", {len(images):,} {images.role}" for images in self.sets.all[1:]]
         return blocks + "".join(others)
 
+    @property
+    def trial(self) -> Trial:
+        return image_sets.trial(self.job, self.sets.all, self.descriptor, self.notes)
+
     def execute(self, run: Run) -> Outcome:
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = {role: one.vectors for role, one in described.items()}
+        note_constant_sets(run, vectors)
         facts = {role: vector_facts(run, one) for role, one in vectors.items()}
         codecs = self.codecs or image_sets.published_codecs(facts)
 
@@ -206,7 +215,12 @@ class CopydaysPlan:
         run.write(PREDICTIONS, nearest_file, found[:1], sets)
         pictures = self._draw(run, found, truth, queries)
         comparable = {"queries": len(sets.images), "distractors": len(sets.distractors or ()), "codecs": set(codecs)}
-        return Outcome(main, (blocks_table(codecs, scored, list(queries)),), skipped, comparable, tuple(pictures))
+        strong = queries.get(STRONG, np.zeros(0, np.int64))
+        distractors = None if sets.distractors is None else sets.distractors.names
+        samples = copydays_samples(run, found, truth, strong, sets.images.names, distractors)
+        ties = copydays_ties(run, found, truth, strong, main)
+        further = (blocks_table(codecs, scored, list(queries)), *ties)
+        return Outcome(main, further, skipped, comparable, tuple(pictures), samples)
 
     def _readable_truth(self, skipped: NDArray[np.int64]) -> TruePairs:
         """The true pairs of which both images could be read."""
@@ -255,6 +269,8 @@ BENCHMARK = Benchmark(
     name="copydays",
     options=CopydaysOptions,
     prepare=prepare,
+    keys=("codec",),
+    figures=columns_of(COPYDAYS_FIGURES),
     fractions=COPYDAYS_FRACTIONS,
     can_skip=True,
     main_table="copydays_metrics",

@@ -22,6 +22,7 @@ from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, find_truth
 from raybench.benchmarks.copies.figures import (
     DISC_FRACTIONS,
     HEADLINE,
+    VARIANT_COLUMNS,
     Candidates,
     Variant,
     disc_table,
@@ -31,13 +32,17 @@ from raybench.benchmarks.copies.figures import (
 )
 from raybench.benchmarks.copies.finished_predictions import PredictionsPlan, prepare_predictions
 from raybench.benchmarks.copies.mistakes import Threshold, draw_mistakes
+from raybench.benchmarks.copies.preprocessing import preprocessing_notes
+from raybench.benchmarks.copies.samples import disc_samples
 from raybench.benchmarks.copies.sets import ImageSet
+from raybench.benchmarks.copies.ties import disc_ties, note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.engine.items import PerItem
 from raybench.engine.run import Run
 from raybench.errors import ProblemList, Problems
 from raybench.extract.isc_files import isc_content, submission_file
+from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet
 from raybench.formats.disc import write_predictions
 from raybench.formats.names import Names
@@ -46,7 +51,7 @@ from raybench.search.candidates import global_pairs, nearest_pairs
 from raybench.search.score_norm import ScoreNorm, parse_norms, query_biases
 from raybench.search.set_search import FoundNeighbours, search_sets_by
 from raybench.search.vector_facts import leakage_notes, vector_facts
-from raybench.table import note_of
+from raybench.table import columns_of, note_of
 
 CANDIDATE_KINDS = ("knn", "global")  # of candidates
 
@@ -80,7 +85,7 @@ def _prepare_sets(job: Job[DiscOptions]) -> DiscPlan:
         raise Problems(problems.lines)
     sets = DiscSets(queries, references, training, pairs)
     inputs = {"ground truth": truth.digest, **image_sets.digests(sets.all, descriptor)}
-    notes = [*image_sets.preprocessing_notes(options), *sets.leakage_notes()]
+    notes = [*preprocessing_notes(options, descriptor), *sets.leakage_notes()]
     if training is None:
         norms = ()
         notes.append("No training set: codecs and score normalisation that need one are left out.")
@@ -118,10 +123,15 @@ class DiscPlan:
         counts = ", ".join(f"{len(images):,} {images.role}" for images in self.sets.all)
         return f"{counts}, {len(self.sets.truth):,} true pairs"
 
+    @property
+    def trial(self) -> Trial:
+        return image_sets.trial(self.job, self.sets.all, self.descriptor, self.notes)
+
     def execute(self, run: Run) -> Outcome:
         job, options, sets = self.job, self.job.options, self.sets
         described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = {role: one.vectors for role, one in described.items()}
+        note_constant_sets(run, vectors)
         facts = {role: vector_facts(run, one) for role, one in vectors.items()}
         codecs = self.codecs or image_sets.published_codecs(facts)
 
@@ -150,10 +160,11 @@ class DiscPlan:
         self._write_predictions(run, shown)
         if options.export_descriptors:
             self._write_descriptors(run, vectors)
+        samples = disc_samples(run, shown, truth, sets.queries.names, sets.references.names)
         pictures = draw_mistakes(run, shown[:1], truth, sets.queries, sets.references, _threshold(scored, shown[:1]))
         return Outcome(
             main,
-            further_disc_tables(scored, order),
+            (*further_disc_tables(scored, order), *disc_ties(run, shown, truth, scored)),
             skipped,
             {
                 "queries": len(sets.queries),
@@ -163,6 +174,7 @@ class DiscPlan:
                 "variants": {(one.codec, one.score_norm) for one in chosen},
             },
             tuple(pictures),
+            samples,
         )
 
     def _write_predictions(self, run: Run, shown: list[Candidates]) -> None:
@@ -226,6 +238,8 @@ BENCHMARK = Benchmark(
     name="disc2021",
     options=DiscOptions,
     prepare=prepare,
+    keys=VARIANT_COLUMNS[:2],
+    figures=columns_of(HEADLINE),
     fractions=DISC_FRACTIONS,
     can_skip=True,
     main_table="disc_metrics",

@@ -34,7 +34,7 @@ class DiscOptions(CopyOptions):
     )
     results: str | None = option(None, "finished predictions.csv: query,reference,score lines", "input", is_uri=True)
     score_norm: str | None = option(
-        None, "WEIGHT[FIRST,LAST] separated by ;, or none", "protocol", default_words=DEFAULT_NORM
+        None, "WEIGHT[FIRST,LAST] separated by ;, or none", "protocol", default_words=DEFAULT_NORM, separator=";"
     )
     k: int = option(10, "candidates per query", "protocol")
     global_candidates: bool = option(

@@ -93,9 +93,14 @@ class DiscSets:
 
 def find_truth(given: str | None, beside: Sequence[str | None]) -> TruthFile:
     """The ground truth in the file that is given, or in one of these folders."""
-    uri = given or _truth_in([folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)])
+    uri = truth_file(given, beside)
     data = read_text(uri, "ground truth: query,reference lines")
     return TruthFile(read_ground_truth(data, uri), digest_of_bytes(data))
+
+
+def truth_file(given: str | None, beside: Sequence[str | None]) -> str:
+    """Where the ground truth is: the file that is given, or in one of these folders."""
+    return given or _truth_in([folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)])
 
 
 def _truth_in(folders: Sequence[str]) -> str:
@@ -150,4 +155,26 @@ def role_folder(data: str | None, role: str, problems: ProblemList) -> str | Non
             problems.add(f"disc2021: no --data and no --{role}; give the DISC root, or a folder for each")
         return None
     known = [storage.join(data, name) for name in DISC_FOLDERS[role]]
-    return next((uri for uri in known if storage.exists(uri)), None if role == "training" else known[0])
+    found = next((uri for uri in known if storage.exists(uri)), None)
+    if found is None and role != "training":
+        lacking = f"has no folder {' or '.join(DISC_FOLDERS[role])}"
+        problems.add(f"{data}: {_why_no_root(data) or lacking}; expected the DISC root{_root_meant(data)}")
+    return found
+
+
+def _why_no_root(data: str) -> str:
+    """Why there is no folder at all; empty if there is one."""
+    path = storage.local_path(data)
+    if path is not None and path.is_file():
+        return "is a file"
+    return "" if storage.exists(data) else "does not exist"
+
+
+def _root_meant(data: str) -> str:
+    """The DISC root on disk beside or below a folder that is none, if there is one."""
+    path = storage.local_path(data)
+    if path is None or not path.is_dir():
+        return ""
+    near = [path.parent, *sorted(folder for folder in path.iterdir() if folder.is_dir())]
+    meant = [root for root in near if any((root / name).is_dir() for name in DISC_FOLDERS["queries"])]
+    return f"; perhaps {meant[0]} is meant" if meant else ""

@@ -48,6 +48,11 @@ class Variant:
         return "_".join(re.sub(r"[^\w.]+", "-", part).strip("-") for part in parts)
 
     @property
+    def row(self) -> str:
+        """The key cells of its row of the main table, as `table.figure_cells` joins them."""
+        return f"{self.codec} | {self.score_norm}"
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         return self.codec, self.score_norm, self.candidates
 
@@ -202,15 +207,34 @@ class CodecResults:
 
 def score_blocks(results: CodecResults, truth: TruePairs, blocks: Mapping[str, NDArray[np.int64]]) -> Arrays:
     """Overall uAP, and the mAP of each block, of whose queries the index is given; nan for one without queries."""
-    top = results.read()
+    found = asked_results(results.read(), truth)
+    each = found.average_precision
+    maps = [each[np.searchsorted(found.query, own)].mean() if len(own) else np.nan for own in blocks.values()]
+    overall = overall_micro_ap(found.relevant, found.distance, found.reference, len(found.query))
+    return {"overall_uAP": np.array([overall]), "mAP": np.array(maps)}
+
+
+@dataclass(frozen=True)
+class AskedResults:
+    """What was found for the queries that have a true original: (queries, k), nearest first."""
+
+    query: NDArray[np.int64]  # (queries,)
+    distance: NDArray[Any]
+    reference: NDArray[np.int64]
+    relevant: NDArray[np.bool_]
+    positives: NDArray[np.int64]  # (queries,)
+
+    @property
+    def average_precision(self) -> NDArray[np.float64]:
+        return query_ap(self.relevant, self.positives)
+
+
+def asked_results(top: TopK, truth: TruePairs) -> AskedResults:
+    """The results of the queries that have a true original."""
     asked = np.isin(top.query, truth.query)
     query, distance, reference = top.query[asked], top.distance[asked], top.reference[asked]
-    relevant = relevant_results(truth, query, reference)
     positives = np.bincount(truth.query, minlength=int(query[-1]) + 1)[query]
-    each = query_ap(relevant, positives)
-    maps = [each[np.searchsorted(query, own)].mean() if len(own) else np.nan for own in blocks.values()]
-    overall = overall_micro_ap(relevant, distance, reference, len(query))
-    return {"overall_uAP": np.array([overall]), "mAP": np.array(maps)}
+    return AskedResults(query, distance, reference, relevant_results(truth, query, reference), positives)
 
 
 def relevant_results(truth: TruePairs, query: NDArray[np.int64], reference: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -21,9 +21,12 @@ from raybench.benchmarks.copies.figures import (
     pooled_curve_file,
     score_candidates,
 )
+from raybench.benchmarks.copies.samples import disc_samples
+from raybench.benchmarks.copies.ties import disc_ties
 from raybench.benchmarks.job import Job, Outcome
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats.disc_predictions import (
     LineBlock,
     check_predictions,
@@ -64,6 +67,8 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
             yield file
     except FileNotFoundError:
         raise DataError(f"{uri}: does not exist; expected predictions: query,reference,score lines") from None
+    except IsADirectoryError:
+        raise DataError(f"{uri}: is a folder without predictions.csv; name a file of query,reference,score") from None
 
 
 @dataclass(frozen=True)
@@ -95,15 +100,20 @@ class PredictionsPlan:
     def summary(self) -> str:
         return f"{self.count:,} predictions, {len(self.truth):,} true pairs"
 
+    @property
+    def trial(self) -> Trial:
+        return NoTrial()
+
     def execute(self, run: Run) -> Outcome:
         read = run.each(load_predictions, self.blocks, self.queries, self.references, version=1)
         candidates = [Candidates(FROM_FILE, read)]
         scores = run.each(score_candidates, candidates, self.truth, len(self.queries), self.job.seed, version=1)
         scored = {FROM_FILE: run.read(scores, 0)}
         run.write("curves/{name}.parquet", pooled_curve_file, candidates, scores)
+        samples = disc_samples(run, candidates, self.truth, self.queries, None)
         return Outcome(
             disc_table(scored, [FROM_FILE], self.job.options.metadata, [note_of(HEADLINE)]),
-            further_disc_tables(scored, [FROM_FILE]),
+            (*further_disc_tables(scored, [FROM_FILE]), *disc_ties(run, candidates, self.truth, scored)),
             facts={
                 "queries": len(self.queries),
                 "references": len(self.references),
@@ -111,14 +121,14 @@ class PredictionsPlan:
                 "candidates": FROM_FILE.candidates,
                 "variants": set(),
             },
+            samples=samples,
         )
 
 
 def load_predictions(block: PredictionsBlock, queries: Names, references: Names) -> Arrays:
     """The pairs of some lines of a file, by index in these names."""
     with _opened(block.uri) as file:
-        data = block.lines.read(file)
-    query, reference, score = read_block(data, block.uri, is_first=not block.lines.start)
+        query, reference, score = read_block(file, block.lines, block.uri)
     return {
         "query": queries.indices(query).astype(np.int32),
         "reference": references.indices(reference).astype(np.int32),

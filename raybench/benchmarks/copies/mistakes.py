@@ -93,6 +93,8 @@ def draw_mistakes(
     """The worst mistakes among candidates of one variant, as files and for the report; none of vectors on disk."""
     if not candidates or not isinstance(queries, PictureSet) or not isinstance(references, PictureSet):
         return []
+    if not queries.source.is_there:
+        return []
     kinds = (FALSE_ALARMS, MISSED)
     drawn = run.each(drawn_mistakes, kinds, candidates[0], truth, queries, references, threshold, version=1)
     return _written(run, kinds, drawn)
@@ -102,7 +104,7 @@ def draw_missed(
     run: Run, results: Sequence[CodecResults], truth: TruePairs, block: NDArray[np.int64], database: Database
 ) -> list[ReportPicture]:
     """The copies of one block whose originals stand furthest down by one codec, as a file and for the report."""
-    if not results:
+    if not results or not database.images.source.is_there:
         return []
     return _written(run, (MISSED,), run.each(drawn_missed, (MISSED,), results[0], truth, block, database, version=1))
 

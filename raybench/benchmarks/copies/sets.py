@@ -5,6 +5,7 @@ and what is true of them, the benchmarks say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -13,17 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.job import DescribedOptions, Job, device_for, note_digest
+from raybench.benchmarks.copies.preprocessing import preprocess_of
+from raybench.benchmarks.job import DescribedOptions, Job, device_for, note_digest, trial_device
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.precision import DTYPES, Precision
 from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
+from raybench.extract.image_trial import ImageTrial
 from raybench.extract.images import Described, Extraction, describe_folders
 from raybench.extract.isc_files import descriptor_file, isc_content
+from raybench.extract.trials import NoTrial, Trial
 from raybench.extract.vector_set import VectorSet, read_set, take_rows
-from raybench.formats.images import Preprocess
+from raybench.formats.images import INTERPOLATIONS
 from raybench.formats.limits import USUAL, Limits
 from raybench.formats.names import NORMALISERS, Names, Strings, name_order, strings
 from raybench.search.codecs import CodecFailed, codec_problems, default_codecs, project_sets, trains
@@ -45,6 +49,23 @@ class CopyOptions(DescribedOptions):
     size: int = option(288, "edge in px to which a model's images are resized", "method")
     preserve_aspect_ratio: bool = option(True, "true: the short edge to --size, false: a square of --size", "method")
     resize_long_edge: bool = option(False, "the long edge to --size, whatever --preserve-aspect-ratio says", "method")
+    mean: str | None = option(
+        None,
+        "of a model's images by channel R,G,B, of levels from 0 to 1; or one number for all",
+        "method",
+        default_words="ImageNet's, 0.485,0.456,0.406",
+        separator=",",
+    )
+    std: str | None = option(
+        None, "standard deviation likewise", "method", default_words="ImageNet's, 0.229,0.224,0.225", separator=","
+    )
+    interpolation: str | None = option(
+        None,
+        "filter by which a model's images are resized",
+        "method",
+        default_words="bilinear, as published",
+        choices=INTERPOLATIONS,
+    )
     exif_rotate: bool = option(False, "turn images as their EXIF says (published figures don't)", "method")
     backbone: str | None = option(None, "network of an sscd:URI weight file", "method", choices=BACKBONES)
     dims: int | None = option(None, "dimension of the descriptors of an sscd:URI weight file", "method")
@@ -57,6 +78,7 @@ class CopyOptions(DescribedOptions):
         "FAISS index_factory strings ending in Flat, separated by ;",
         "protocol",
         default_words="the published list",
+        separator=";",
     )
     metadata: str | None = option(None, "text for a last column `metadata` of the main table", "protocol")
     export_descriptors: bool = option(
@@ -68,9 +90,12 @@ class CopyOptions(DescribedOptions):
         return Precision(self.dtype, self.tf32, self.compile)
 
 
+LEARNT = re.compile(r"(PCA[WR]*|OPQ\d+_|ITQ)(\d+)")  # transforms of a codec that learn, and their dimension
+
 # What the other ways in have no use for. Options that published commands always give (--size …) are let pass.
 OF_WEIGHTS = ("backbone", "dims", "pool_param")
-OF_PICTURES = ("queries", "references", "training", "distractors", "exif_rotate", "dtype", "tf32", "compile")
+OF_NETWORKS = ("dtype", "tf32", "compile", "mean", "std", "interpolation")
+OF_PICTURES = ("queries", "references", "training", "distractors", "exif_rotate", *OF_NETWORKS)
 OF_SEARCH = ("codecs", "score_norm", "k", "global_candidates", "export_descriptors")
 IDLE = {"features": OF_PICTURES, "results": OF_PICTURES + OF_SEARCH}
 
@@ -148,18 +173,9 @@ def descriptor_of(job: Job[CopyOptions]) -> ImageSpec | None:
             raise ConfigError(f"{', '.join(asked(options, OF_WEIGHTS))}: for --descriptor sscd:URI only")
         if options.descriptor is None:
             return None
-    mode = "long_edge" if options.resize_long_edge else "short_edge" if options.preserve_aspect_ratio else "square"
     arguments = {**options.descriptor_args, **network}
     options.precision.check_device(job.device)
-    return resolve_images(options.descriptor, arguments, Preprocess(options.size, mode), options.precision)
-
-
-def preprocessing_notes(options: CopyOptions) -> Iterable[str]:
-    if options.resize_long_edge and not options.preserve_aspect_ratio:
-        yield (
-            "resize_long_edge: the long edge is resized and the aspect kept, as the published text has it; "
-            "the published code ignores this flag unless the aspect is preserved."
-        )
+    return resolve_images(options.descriptor, arguments, preprocess_of(options), options.precision)
 
 
 def pictures(
@@ -240,13 +256,29 @@ def describe(
     stored = {one.role: _read(run, one, job.shard_size) for one in sets if isinstance(one, StoredVectors)}
     if descriptor is None:
         return stored
-    folders = {one.role: one.source for one in sets if isinstance(one, PictureSet)}
     note_digest(run, descriptor)
     device = device_for(job, run, descriptor.uses_gpu)
     descriptor.precision.check_device(device)
-    batch_size, shard_size, rotate = job.batch_size, job.shard_size, job.options.exif_rotate
-    how = Extraction(descriptor, device, batch_size, shard_size, job.skip_bad_input, rotate)
-    return stored | describe_folders(run, folders, how)
+    return stored | describe_folders(run, _folders(sets), _extraction(job, descriptor, device))
+
+
+def trial(
+    job: Job[CopyOptions], sets: Sequence[ImageSet], descriptor: ImageSpec | None, notes: tuple[str, ...]
+) -> Trial:
+    """What `check` tries of these sets; vectors on disk were looked through already."""
+    if descriptor is None:
+        return NoTrial(notes)
+    how = _extraction(job, descriptor, trial_device(job, descriptor.uses_gpu))
+    return ImageTrial(_folders(sets), how, (*notes, *descriptor.digest_notes))
+
+
+def _folders(sets: Sequence[ImageSet]) -> dict[str, ImageFolder]:
+    return {one.role: one.source for one in sets if isinstance(one, PictureSet)}
+
+
+def _extraction(job: Job[CopyOptions], descriptor: ImageSpec, device: str) -> Extraction:
+    rotate = job.options.exif_rotate
+    return Extraction(descriptor, device, job.batch_size, job.shard_size, job.skip_bad_input, rotate)
 
 
 def _read(run: Run, images: StoredVectors, shard_size: int | None) -> Described:
@@ -281,10 +313,19 @@ def project(
             projected = project_sets(run, codec, training, list(vectors.values()), seed)
         except CodecFailed as error:
             run.say(f"warning: {error}; the other codecs go on")
-            failed.append(f"FAILED: {error}.")
+            failed.append(f"WARNING: {error}; its rows are empty. {_smaller(codec, training)}.")
         else:
             found[codec] = dict(zip(vectors, projected, strict=True))
     return found, failed
+
+
+def _smaller(codec: str, training: VectorSet | None) -> str:
+    """What to give in the place of a codec that can't be trained on so few images."""
+    most = 0 if training is None else len(training) - 1
+    if most < 1 or not LEARNT.search(codec):
+        return "Leave it out of --codecs, or give other training images"
+    fitting = LEARNT.sub(lambda found: f"{found[1]}{min(int(found[2]), most)}", codec)
+    return f"Give more training images, or a smaller dimension, such as --codecs '{fitting}'"
 
 
 def export_descriptors(run: Run, sets: Iterable[ImageSet], vectors: Mapping[str, VectorSet]) -> None:

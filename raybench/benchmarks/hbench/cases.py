@@ -37,7 +37,8 @@ from raybench.table import Cell
 if TYPE_CHECKING:
     from raybench.benchmarks.hbench.classification import MeasuredPairs
     from raybench.benchmarks.hbench.matching import MatchedImages
-    from raybench.benchmarks.hbench.retrieval import PoolTask, SearchedPools
+    from raybench.benchmarks.hbench.pools import PoolTask
+    from raybench.benchmarks.hbench.retrieval import SearchedPools
 
 SHOWN_WRONG = 2  # of a query's results
 

@@ -28,16 +28,23 @@ from raybench.benchmarks.hbench.pairs import (
 )
 from raybench.benchmarks.hbench.views import VIEWS, GroupedTask, grouped_tasks, pair_view_table
 from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
+from raybench.benchmarks.pair_groups import PairSequences
+from raybench.benchmarks.pair_rankings import RankedFigures, rank_sequence_pairs, ranking_ties
 from raybench.benchmarks.patches import DescribedPatches
+from raybench.benchmarks.samples import RunSamples, write_samples
+from raybench.benchmarks.ties import TiedFigure, note_equal_distances, tie_tables, tied_figures
+from raybench.engine.items import PerItem
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
 from raybench.extract.patches import unreadable_images
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats.hbench import write_distances
 from raybench.formats.shardfile import Arrays
-from raybench.metrics import ranking
+from raybench.metrics import ranking as metrics
 from raybench.metrics.partials import Rows
 from raybench.metrics.ranking import Flags
+from raybench.metrics.samples import FigureOf
 from raybench.search.pairs import Pairs, pair_distances
 from raybench.sources.patches import Source, items_of
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
@@ -50,6 +57,24 @@ class GivenDistances:
     values: NDArray[np.float64]
 
     name = "finished results"
+
+
+@dataclass(frozen=True)
+class TaskRanking:
+    """The pairs of a task that are ranked together, all or the balanced ones; without sequences if lists are absent."""
+
+    task: PairTask
+    sequences: PairSequences | None
+    balanced: bool
+
+    @property
+    def name(self) -> str:
+        return f"{'balanced' if self.balanced else 'all'}-{self.task.name}"
+
+    @property
+    def figures(self) -> RankedFigures:
+        ending = "_balanced" if self.balanced else ""
+        return RankedFigures(self.task.name, (f"ap{ending}", f"auc{ending}"), ("step_ap", "roc_auc"))
 
 
 @dataclass(frozen=True)
@@ -132,6 +157,13 @@ class HBenchClassification:
         pairs = self.segments[-1].stop if self.segments else 0
         return f"{len(self.tasks)} tasks over {pairs:,} pairs in {len(self.segments)} lists"
 
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, MeasuredPairs):
+            return NoTrial()
+        pairs = self.origin.pairs
+        return self.origin.patches.trial(np.union1d(pairs.a_image, pairs.b_image))
+
     def execute(self, run: Run) -> Outcome:
         unreadable: list[str] = []
         if isinstance(self.origin, MeasuredPairs):
@@ -141,14 +173,33 @@ class HBenchClassification:
                 run.write(pattern, _result_file, self.segments, distances)
         else:
             distances = run.each(given_distances, [self.origin], version=1).whole
-        scores = run.each(score_task, self.tasks, distances, version=1)
+        ranked, samples = self._ranked(run, distances)
+        scores = run.each(score_task, self.tasks, *ranked, version=2)
         run.write("curves/{name}.parquet", curve_file, self.tasks, scores)
-        rows = _task_rows(self.tasks, run.read_each(scores))
+        scored = run.read_each(scores)
+        rows = _task_rows(self.tasks, scored)
+        ties = tie_tables(run, [one for task, own in zip(self.tasks, scored, strict=True) for one in _ties(task, own)])
+        if isinstance(self.origin, GivenDistances):
+            note_equal_distances(run, all(arrays["equal"][0] for arrays in scored))
         notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
         table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)
         drawn = self.origin if isinstance(self.origin, MeasuredPairs) else None
         pictures = classification_cases(run, drawn, self.tasks, rows, distances)
-        return Outcome(table, self._views(run, distances), (*self.left_out, *unreadable), pictures=pictures)
+        further = (*self._views(run, distances), *ties)
+        return Outcome(table, further, (*self.left_out, *unreadable), pictures=pictures, samples=samples)
+
+    def _ranked(self, run: Run, distances: Mapped) -> tuple[tuple[PerItem, PerItem], RunSamples | None]:
+        """All pairs of each task in order, and its balanced ones; samples if the sequences of all are known."""
+        known = {grouped.name: grouped.sequences for grouped in self.grouped}
+        every, even = (
+            [TaskRanking(task, known.get(task.name), balanced) for task in self.tasks] for balanced in (False, True)
+        )
+        ranked = tuple(run.each(rank_pairs, rankings, distances, version=1) for rankings in (every, even))
+        if len(known) < len(self.tasks):
+            return (ranked[0], ranked[1]), None
+        for rankings, stage in zip((every, even), ranked, strict=True):
+            write_samples(run, rankings, stage)
+        return (ranked[0], ranked[1]), RunSamples("sequences", ranked)
 
     def _views(self, run: Run, distances: Mapped) -> tuple[Table, ...]:
         """The views of all tasks whose lists are there; no table if there are none."""
@@ -166,7 +217,7 @@ def measured_distances(run: Run, origin: MeasuredPairs) -> tuple[Mapped, list[st
     wanted = images[images >= 0]
     features = patches.features(run, wanted)
     unreadable = unreadable_images(run, features, wanted.tolist()) if job.skip_bad_input else []
-    distances = pair_distances(run, features, pairs, patches.distance, job.shard_size, job.skip_bad_input)
+    distances = pair_distances(run, features, pairs, patches.distance, skip=job.skip_bad_input)
     return run.fold(distances, Rows), [f"{key}: can't be read" for key in unreadable]
 
 
@@ -180,23 +231,40 @@ def given_distances(given: GivenDistances) -> Arrays:
     return {"values": given.values}
 
 
-def score_task(task: PairTask, distances: Mapped) -> Arrays:
-    """Counts, figures and curve points of a task. A pair that was skipped has no distance, and does not count."""
-    values, positive = task.of(distances.read(0)["values"]), task.positive
-    measured = ~np.isnan(values)
-    values, positive = values[measured], positive[measured]
-    ranked = full_and_balanced(values, positive)
+def rank_pairs(ranking: TaskRanking, distances: Mapped) -> Arrays:
+    """The pairs of a ranking by distance. One that was skipped has no distance, and does not count."""
+    values, positive = ranking.task.of(distances.read(0)["values"]), ranking.task.positive
+    sequences = ranking.sequences or PairSequences.unknown(len(positive))
+    skipped = np.isnan(values)
+    if ranking.balanced or skipped.any():
+        counted = np.flatnonzero(~skipped)
+        chosen = counted[metrics.balanced(positive[counted])] if ranking.balanced else counted
+        values, positive, sequences = values[chosen], positive[chosen], sequences.kept(chosen)
+    return rank_sequence_pairs(ranking.figures, values, positive, sequences)
+
+
+def score_task(_: PairTask, every: Arrays, even: Arrays) -> Arrays:
+    """Counts, figures and curve points of a task, and what ties do to its figures."""
+    ranked = every["positive"], even["positive"]
+    figures = pair_figures(ranked)
     return {
-        "counts": np.array([len(positive), positive.sum()], np.int64),
-        "figures": np.array(pair_figures(ranked), np.float64),
+        "counts": np.array([len(ranked[0]), ranked[0].sum()], np.int64),
+        "figures": np.array(figures, np.float64),
+        "equal": every["equal"],
+        **ranking_ties(figures, (every, even)),
         **curve_arrays(ranked[0]),
     }
 
 
+def _ties(task: PairTask, scores: Arrays) -> list[TiedFigure]:
+    places = [FigureOf(task.name, column) for column in columns_of(FIGURES)]
+    return tied_figures(places, scores["figures"].tolist(), scores)
+
+
 def full_and_balanced(distances: NDArray[np.float64], positive: Flags) -> tuple[Flags, Flags]:
     """Pairs in file order by distance: all of them, and their balanced part."""
-    even = ranking.balanced(positive)
-    return ranking.by_distance(distances, positive), ranking.by_distance(distances[even], positive[even])
+    even = metrics.balanced(positive)
+    return metrics.by_distance(distances, positive), metrics.by_distance(distances[even], positive[even])
 
 
 FIGURES = (
@@ -216,7 +284,7 @@ def pair_figures(ranked: tuple[Flags, Flags]) -> list[float]:
     >>> pair_figures((np.array([True, False, False]), np.array([True, False])))
     [1.0, 1.0, 1.0, 1.0]
     """
-    return [figure(flags) for flags in ranked for figure in (ranking.trec_ap, ranking.roc_auc)]
+    return [figure(flags) for flags in ranked for figure in (metrics.trec_ap, metrics.roc_auc)]
 
 
 def _task_rows(tasks: Sequence[PairTask], scored: Sequence[Arrays]) -> tuple[tuple[Cell, ...], ...]:
@@ -261,6 +329,8 @@ BENCHMARK = Benchmark(
     name="hbench-classification",
     options=HBenchOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
     can_skip=True,
     gallery=stored_cases,

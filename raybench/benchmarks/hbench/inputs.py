@@ -19,6 +19,8 @@ from raybench.benchmarks.patches import DescribedPatches, PatchOptions, check_pa
 from raybench.digests import digest_of
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
 
+KINDS = ("classification", "matching", "retrieval")
+
 Content = TypeVar("Content")
 Labels = TypeVar("Labels")
 Result = TypeVar("Result")
@@ -135,6 +137,10 @@ def results_pattern(kind: str, patches: DescribedPatches) -> str:
 def _find_folder(root: str, kind: str, patterns: Sequence[str]) -> tuple[str, frozenset[str]]:
     """The folder of a kind that holds one of these files: `root` itself or the only one below a folder `kind`."""
     inside = posixpath.basename(root) == kind
+    if not inside and posixpath.basename(root) in KINDS:
+        right = storage.join(posixpath.dirname(root), kind)
+        advice = f"name {right}" if storage.exists(right) else f"name that of {kind}"
+        raise DataError(f"{root}: is the folder of another benchmark; {advice}, or a parent of it")
     folders: dict[str, set[str]] = {}
     for entry in storage.list_files(root):
         folder, name = posixpath.split(entry.name)
@@ -145,7 +151,9 @@ def _find_folder(root: str, kind: str, patterns: Sequence[str]) -> tuple[str, fr
         fitting = [""]
     shown = patterns[0] if len(patterns) == 1 else f"{patterns[0]}, …"
     if not fitting:
-        reason = f"holds no {kind} folder with {shown}" if storage.exists(root) else "does not exist"
+        path = storage.local_path(root)
+        reason = "does not exist" if not storage.exists(root) else f"holds no {kind} folder with {shown}"
+        reason = "is a file" if path is not None and path.is_file() else reason
         raise DataError(f"{root}: {reason}; name the folder itself, or a parent of one {kind} folder")
     if len(fitting) > 1:
         raise DataError(f"{root}: {len(fitting)} folders fit ({', '.join(sorted(fitting))}); name one of them")

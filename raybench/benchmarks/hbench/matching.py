@@ -8,7 +8,7 @@ here, rank the same.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,14 +30,19 @@ from raybench.benchmarks.hbench.views import labels_of, mean_view_table
 from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
 from raybench.benchmarks.options import option
 from raybench.benchmarks.patches import DescribedPatches
+from raybench.benchmarks.samples import RunSamples, write_samples
+from raybench.benchmarks.ties import TiedFigure, all_equal, note_equal_distances, tie_tables, tied_figures
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats import hbench_matching as files
 from raybench.formats.hbench_matching import PairMatches
 from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
-from raybench.metrics.matching import MatchFigures, by_ratio, closer_in_list, match_figures
+from raybench.metrics.matching import NOT_FOUND, MatchFigures, by_ratio, closer_in_list, match_figures, match_ties
+from raybench.metrics.samples import FigureOf, MeanSample, Units
+from raybench.search.closer import before_in_list
 from raybench.search.neighbours import ImagePairs, Matches, joined_matches, match_images
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
@@ -107,6 +112,12 @@ class HBenchMatching:
     def summary(self) -> str:
         return f"{len(self.tasks)} tasks over {sum(len(task.pairs) for task in self.tasks):,} image pairs"
 
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, MatchedImages):
+            return NoTrial()
+        return self.origin.patches.trial(np.concatenate([self.origin.pairs.a, self.origin.pairs.b]))
+
     def execute(self, run: Run) -> Outcome:
         if isinstance(self.origin, MatchedImages):
             patches, pairs = self.origin.patches, self.origin.pairs
@@ -114,17 +125,24 @@ class HBenchMatching:
             matches = match_images(run, features, pairs, self.origin.k, patches.distance, self.job.shard_size)
             run.write(hbench.results_pattern("matching", patches), _result_file, self.tasks, matches)
         else:
-            read = run.each(given_matches, self.origin, version=1)
+            read = run.each(given_matches, self.origin, version=2)
             matches = Matches(read, tuple(task.numbers[0] for task in self.tasks))
-        scores = run.each(score_matches, self.tasks, matches, version=1)
+        scores = run.each(score_matches, self.tasks, matches, version=2)
+        samples = run.each(sample_pairs, self.tasks, scores, version=1)
+        write_samples(run, self.tasks, samples)
         run.write("curves/{name}.parquet", match_curve_file, self.tasks, matches)
-        figures = [arrays["figures"] for arrays in run.read_each(scores)]
+        scored = run.read_each(scores)
+        figures = [arrays["figures"] for arrays in scored]
         notes = (*NOTES, *limit_notes(self.job, "pairs of each task"))
         table = Table("hbench_matching", COLUMNS, _task_rows(self.tasks, figures), FRACTIONS, notes)
         per_pair = Table("per_pair", PAIR_COLUMNS, _pair_rows(self.tasks, figures), FRACTIONS)
         drawn = self.origin if isinstance(self.origin, MatchedImages) else None
         pictures = matching_cases(run, drawn, self.tasks, figures, matches)
-        return Outcome(table, (per_pair, _view_table(self.tasks, figures)), pictures=pictures)
+        ties = tie_tables(run, _ties(self.tasks, scored))
+        if not isinstance(self.origin, MatchedImages):
+            note_equal_distances(run, all(arrays["equal"][0] for arrays in scored))
+        further = (per_pair, _view_table(self.tasks, figures), *ties)
+        return Outcome(table, further, pictures=pictures, samples=RunSamples("sequences", (samples,)))
 
 
 def _result_file(task: MatchingTask, matches: Matches) -> bytes:
@@ -136,26 +154,48 @@ def _result_file(task: MatchingTask, matches: Matches) -> bytes:
 
 
 def given_matches(given: GivenMatches) -> Arrays:
-    """Finished matches as if they were found here; the rank of a true target is known within K."""
+    """Finished matches as if they were found here; the rank of a true target, and ties with it, are known within K."""
     return joined_matches(
         [
-            {
-                "index": found.index,
-                "distance": found.distance,
-                "closer": closer_in_list(found.index, as_indices(truth, len(found.index))),
-            }
+            _as_found(found, as_indices(truth, len(found.index)))
             for found, truth in zip(given.matches, given.task.truth, strict=True)
         ]
     )
 
 
+def _as_found(found: PairMatches, truth: NDArray[np.int64]) -> Arrays:
+    closer = closer_in_list(found.index, truth)
+    listed, _ = before_in_list(found.distance, found.index, truth)
+    fewest, most = (np.where(closer == NOT_FOUND, NOT_FOUND, count) for count in (listed.fewest, listed.most))
+    return {"index": found.index, "distance": found.distance, "closer": closer, "fewest": fewest, "most": most}
+
+
 def score_matches(task: MatchingTask, matches: Matches) -> Arrays:
-    """The figures of every pair of a task, (pairs, figures)."""
+    """The figures of every pair of a task, (pairs, figures), and what ties do to their means."""
+    every = list(_with_truth(task, matches))
     rows = [
         dataclasses.astuple(match_figures(found["distance"], found["index"], truth, found["closer"]))
-        for found, truth in _with_truth(task, matches)
+        for found, truth in every
     ]
-    return {"figures": np.array(rows, np.float64)}
+    ties = [match_ties(found["distance"], found["fewest"], found["most"]) for found, _ in every]
+    return {
+        "figures": np.array(rows, np.float64),
+        "worst": np.mean([one.worst for one in ties], axis=0),
+        "best": np.mean([one.best for one in ties], axis=0),
+        "tied": np.sum([one.tied for one in ties], axis=0),
+        "equal": np.array([all_equal(np.concatenate([found["distance"][:, 0] for found, _ in every]))]),
+    }
+
+
+def sample_pairs(task: MatchingTask, scores: Arrays) -> Arrays:
+    """The figures of every pair of a task as a sample, by the sequence of the reference image."""
+    names, unit = np.unique([pair.a.partition("/")[0] for pair in task.pairs], return_inverse=True)
+    units = Units.plain(names.tolist())
+    return MeanSample(_places(task), units, unit.astype(np.int32), scores["figures"]).to_arrays()
+
+
+def _places(task: MatchingTask) -> tuple[FigureOf, ...]:
+    return tuple(FigureOf(task.name, column) for column in columns_of(FIGURES))
 
 
 def match_curve_file(task: MatchingTask, matches: Matches) -> bytes:
@@ -204,6 +244,11 @@ FRACTIONS = fractions_of((*FIGURES, *MATCH_FIGURES))
 NOTES = (note_of(FIGURES[:3]), note_of(FIGURES[3:]))
 
 
+def _ties(tasks: Sequence[MatchingTask], scored: Sequence[Arrays]) -> Iterator[TiedFigure]:
+    for task, arrays in zip(tasks, scored, strict=True):
+        yield from tied_figures(_places(task), arrays["figures"].mean(axis=0).tolist(), arrays)
+
+
 def _task_rows(tasks: Sequence[MatchingTask], figures: Sequence[NDArray[np.float64]]) -> tuple[tuple[Cell, ...], ...]:
     """The mean over the pairs of each task."""
     return tuple(
@@ -232,6 +277,8 @@ BENCHMARK = Benchmark(
     name="hbench-matching",
     options=MatchingOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
     gallery=stored_cases,
 )

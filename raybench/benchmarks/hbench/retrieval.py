@@ -7,8 +7,7 @@ distances keep pool order; then the query is swapped into the first place. The t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,36 +16,33 @@ from numpy.typing import NDArray
 from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.hbench import inputs as hbench
 from raybench.benchmarks.hbench.cases import retrieval_cases
-from raybench.benchmarks.hbench.inputs import ResultFiles, TaskFiles
+from raybench.benchmarks.hbench.pools import GivenLists, PoolTask, given_tasks, located_pools, pool_tasks
 from raybench.benchmarks.hbench.views import mean_view_table, query_labels
 from raybench.benchmarks.job import Benchmark, Job, Outcome, limit_notes
 from raybench.benchmarks.options import option
 from raybench.benchmarks.patches import DescribedPatches
+from raybench.benchmarks.samples import RunSamples, write_samples
+from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats import hbench_retrieval as files
 from raybench.formats.hbench_retrieval import (
     LIST_LENGTH,
     NO_PATCH,
-    Codes,
-    RetrievalTask,
     image_of,
-    patch_code,
-    patch_of,
-    signature,
 )
 from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.partials import NO_REFERENCE, TopK
 from raybench.metrics.ranking import found_ap
-from raybench.metrics.retrieval import among, query_first
+from raybench.metrics.retrieval import among, list_ties, query_first
+from raybench.metrics.samples import FigureOf, MeanSample, Units
 from raybench.search.neighbours import PoolQueries, search_pools
-from raybench.sources.patches import Source, items_of
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
 QUERY_KINDS = ("image", "patch")  # what a query may look for; the scores of each are under its name
-SEED_GROUP = re.compile(r"(.+_\d+s)_\d+")  # <train|test>_<easy|hard>_<n>s_<seed>
 
 
 @dataclass(frozen=True)
@@ -60,39 +56,6 @@ class RetrievalOptions(hbench.HBenchOptions):
         default_words="the plain mean",
         choices=("hbench",),
     )
-
-
-@dataclass(frozen=True)
-class PoolTask:
-    """A `.benchmark`: pool, queries that count with their clusters (queries, most), and the first query's number."""
-
-    name: str
-    content: RetrievalTask
-    clusters: Codes
-    start: int
-
-    @property
-    def stop(self) -> int:
-        return self.start + len(self.content.queries)
-
-    @property
-    def signatures(self) -> NDArray[np.str_]:
-        """The queries by name."""
-        return np.array([signature(self.content.pool, code) for code in self.content.queries.tolist()])
-
-    @property
-    def group(self) -> str | None:
-        """The name without its seed, if it has one."""
-        found = SEED_GROUP.fullmatch(self.name)
-        return found[1] if found else None
-
-
-@dataclass(frozen=True)
-class GivenLists:
-    """What the `.results` file of a task says of its queries that count, (queries, names)."""
-
-    name: str
-    lists: Codes
 
 
 @dataclass(frozen=True)
@@ -111,7 +74,7 @@ def prepare(job: Job[RetrievalOptions]) -> HBenchRetrieval:
     found = hbench.read_task_files(
         root, "retrieval", job.options.task, files.read_retrieval_task, files.read_clusters, problems
     )
-    tasks = _build_tasks(found, job.limit)
+    tasks = pool_tasks(found, job.limit)
     origin: SearchedPools | tuple[GivenLists, ...]
     if job.options.results:
         content = found.sound
@@ -122,66 +85,14 @@ def prepare(job: Job[RetrievalOptions]) -> HBenchRetrieval:
             lambda data, uri, name: files.read_lists(data, uri, content[name]),
             problems,
         )
-        origin, digests = _given(tasks, results), {"results": results.digest}
+        origin, digests = given_tasks(tasks, results), {"results": results.digest}
     elif patches is not None:
-        pools = _located_pools(tasks, found.folder, patches.source, problems)
+        pools = located_pools(tasks, found.folder, patches.source, problems)
         origin, digests = SearchedPools(patches, pools), patches.digests
     else:
         raise Problems(problems.lines)
     problems.check()
     return HBenchRetrieval(job, tasks, origin, {"benchmarks": found.digest, **digests})
-
-
-def _build_tasks(found: TaskFiles[RetrievalTask, Codes], limit: int | None) -> tuple[PoolTask, ...]:
-    """The tasks with their truth, their queries numbered one after the other."""
-    built: list[PoolTask] = []
-    for name, content in found.sound.items():
-        clusters = found.labels[name] if name in found.labels else _clusters(content)
-        kept = RetrievalTask(content.pool, content.queries[:limit])
-        built.append(PoolTask(name, kept, clusters[:limit], built[-1].stop if built else 0))
-    return tuple(built)
-
-
-def _clusters(task: RetrievalTask) -> Codes:
-    """Without labels the cluster is `SEQ.*.K` over the pool's images of the query's sequence."""
-    sequences = np.array([image.split("/")[0] for image in task.pool])
-    same = sequences == sequences[image_of(task.queries)][:, None]  # (queries, pool images)
-    code = patch_code(np.arange(len(sequences))[None, :], patch_of(task.queries)[:, None])
-    return np.where(same, code, NO_PATCH)
-
-
-def _given(tasks: Sequence[PoolTask], results: ResultFiles[Codes]) -> tuple[GivenLists, ...]:
-    """The lists of each task that has results, which are all unless something was noted."""
-    return tuple(
-        GivenLists(task.name, results.parsed[task.name][: len(task.content.queries)])
-        for task in tasks
-        if task.name in results.parsed
-    )
-
-
-def _located_pools(
-    tasks: Sequence[PoolTask], folder: str, source: Source, problems: ProblemList
-) -> tuple[PoolQueries, ...]:
-    """The pools with images as items of the source; names and indices that are not there are noted."""
-    items = items_of(source, sorted({image for task in tasks for image in task.content.pool}), problems)
-    counts = source.counts(items.values(), problems)
-    pools = []
-    for task in tasks:
-        pool = task.content.pool
-        images = np.array([items.get(image, -1) for image in pool], np.int32)
-        count = np.array([counts.get(int(item), np.iinfo(np.int32).max) for item in images], np.int64)
-        image, patch = image_of(task.content.queries), patch_of(task.content.queries)
-        beyond = np.flatnonzero(patch >= count[image])
-        if len(beyond):
-            line = int(beyond[0])
-            problems.add(
-                f"{folder}/{task.name}.benchmark: line {line + 2}: patch "
-                f"{signature(pool, int(task.content.queries[line]))} is out of range; {pool[image[line]]} has "
-                f"{count[image[line]]} patches ({len(beyond):,} such lines)"
-            )
-        first = patch_code(np.arange(len(pool)), np.zeros(len(pool), np.int64))
-        pools.append(PoolQueries(images, first, images[image], patch.astype(np.int32), task.start))
-    return tuple(pools)
 
 
 @dataclass(frozen=True)
@@ -197,16 +108,24 @@ class HBenchRetrieval:
     def summary(self) -> str:
         return f"{len(self.tasks)} tasks with {self.tasks[-1].stop if self.tasks else 0:,} queries"
 
+    @property
+    def trial(self) -> Trial:
+        if not isinstance(self.origin, SearchedPools):
+            return NoTrial()
+        return self.origin.patches.trial(np.concatenate([pool.images for pool in self.origin.pools]))
+
     def execute(self, run: Run) -> Outcome:
         if isinstance(self.origin, SearchedPools):
             patches, pools = self.origin.patches, self.origin.pools
             features = patches.features(run, np.concatenate([pool.images for pool in pools]))
-            found = search_pools(run, features, pools, LIST_LENGTH, patches.distance, self.job.shard_size)
-            lists = run.each(published_lists, self.tasks, run.fold(found, TopK), version=1)
+            found = search_pools(run, features, pools, LIST_LENGTH + 1, patches.distance, self.job.shard_size)
+            lists = run.each(published_lists, self.tasks, run.fold(found, TopK), version=2)
             run.write(hbench.results_pattern("retrieval", patches), _result_file, self.tasks, lists)
         else:
             lists = run.each(given_lists, self.origin, version=1)
-        scores = run.each(score_lists, self.tasks, lists, version=1)
+        scores = run.each(score_lists, self.tasks, lists, version=2)
+        samples = run.each(sample_queries, self.tasks, scores, self.job.options.compat, version=1)
+        write_samples(run, self.tasks, samples)
         run.write("curves/{name}.parquet", query_curve_file, self.tasks, scores)
         run.write("tables/{name}.parquet", query_file, ["per_query"], self.tasks, scores.whole)
         scored = run.read_each(scores)
@@ -216,7 +135,9 @@ class HBenchRetrieval:
         further = (Table("seeds", SEED_COLUMNS, seeds, FRACTIONS),) if seeds else ()
         drawn = self.origin if isinstance(self.origin, SearchedPools) else None
         pictures = retrieval_cases(run, drawn, self.tasks, [patch for _, patch in means], lists, scores)
-        return Outcome(table, (*further, _view_table(self.tasks, scored)), pictures=pictures)
+        ties = tie_tables(run, _ties(self.tasks, scored, self.job.options.compat))
+        further = (*further, _view_table(self.tasks, scored), *ties)
+        return Outcome(table, further, pictures=pictures, samples=RunSamples("sequences", (samples,)))
 
     def _notes(self) -> tuple[str, ...]:
         notes = [*NOTES]
@@ -230,10 +151,21 @@ class HBenchRetrieval:
 
 
 def published_lists(task: PoolTask, found: Mapped) -> Arrays:
-    """The published lists of what was found for a task: codes in order, the query first."""
-    references = TopK.from_arrays(found.read(0)).reference[task.start : task.stop]
-    lists = np.where(references == NO_REFERENCE, NO_PATCH, references)
-    return {"lists": query_first(lists, task.content.queries)}
+    """The published lists of what was found for a task: codes in order, the query first.
+
+    `distance` goes with them, and `open_end` says whether what is beyond a list is as near as its last place.
+    """
+    top, rows = TopK.from_arrays(found.read(0)), slice(task.start, task.stop)
+    references, distance = top.reference[rows], top.distance[rows, :LIST_LENGTH].copy()
+    every = np.where(references == NO_REFERENCE, NO_PATCH, references)
+    query, place = np.nonzero(every[:, :LIST_LENGTH] == task.content.queries[:, None])
+    distance[query, place] = distance[query, 0]  # of what the query changes places with
+    open_end = (every[:, -1] != NO_PATCH) & (top.distance[rows, -1] == top.distance[rows, -2])
+    return {
+        "lists": query_first(every[:, :LIST_LENGTH], task.content.queries),
+        "distance": distance,
+        "open_end": open_end,
+    }
 
 
 def _result_file(task: PoolTask, lists: Arrays) -> bytes:
@@ -251,7 +183,41 @@ def score_lists(task: PoolTask, lists: Arrays) -> Arrays:
     found = lists["lists"][:, 1:]
     image = among(image_of(found), image_of(task.clusters))
     patch = among(found, task.clusters)
-    return {"image": image, "patch": patch, "image_ap": found_ap(image), "patch_ap": found_ap(patch)}
+    arrays = {"image": image, "patch": patch, "image_ap": found_ap(image), "patch_ap": found_ap(patch)}
+    if "distance" in lists:  # finished lists have none
+        members = np.count_nonzero(task.clusters != NO_PATCH, axis=1)
+        beyond = {"image": np.full(len(found), LIST_LENGTH), "patch": members - patch.sum(axis=1)}
+        for kind, relevant in (("image", image), ("patch", patch)):
+            ties = list_ties(relevant, lists["distance"][:, 1:], lists["open_end"], beyond[kind])
+            arrays |= {f"{kind}_worst": ties.worst, f"{kind}_best": ties.best}
+    return arrays
+
+
+def sample_queries(task: PoolTask, scores: Arrays, compat: str | None) -> Arrays:
+    """The AP of a task's queries as a sample; those of one sequence are not independent.
+
+    With `hbench` values are scaled to n / (n + 1), so that their mean is the published tool's.
+    """
+    values = np.stack([scores[f"{kind}_ap"] for kind in QUERY_KINDS], axis=1)
+    images = np.array([image.partition("/")[0] for image in task.content.pool])[image_of(task.content.queries)]
+    names, unit = np.unique(images, return_inverse=True)
+    scale = len(values) / (len(values) + int(compat == "hbench"))
+    units = Units.plain(names.tolist())
+    return MeanSample(_places(task), units, unit.astype(np.int32), values * scale).to_arrays()
+
+
+def _places(task: PoolTask) -> tuple[FigureOf, ...]:
+    return tuple(FigureOf(task.name, column) for column in columns_of(FIGURES))
+
+
+def _ties(tasks: Sequence[PoolTask], scored: Sequence[Arrays], compat: str | None) -> Iterator[TiedFigure]:
+    """What ties do to the figures of each task; tied are queries. Of finished lists nothing is known."""
+    for task, arrays in zip(tasks, scored, strict=True):
+        if "image_worst" in arrays:
+            value, worst, best = (mean_figures(arrays, compat, case) for case in ("ap", "worst", "best"))
+            moved = [np.count_nonzero(arrays[f"{kind}_best"] > arrays[f"{kind}_worst"]) for kind in QUERY_KINDS]
+            found = {"worst": np.array(worst), "best": np.array(best), "tied": np.array(moved)}
+            yield from tied_figures(_places(task), value, found)
 
 
 def query_curve_file(task: PoolTask, scores: Arrays) -> bytes:
@@ -290,10 +256,11 @@ FRACTIONS = fractions_of(FIGURES)
 NOTES = (note_of(FIGURES),)
 
 
-def mean_figures(scores: Arrays, compat: str | None) -> tuple[float, float]:
+def mean_figures(scores: Arrays, compat: str | None, case: str = "ap") -> tuple[float, float]:
     """The mean AP over the queries of a task, of images and of patches; `hbench` counts one query too many."""
     extra = int(compat == "hbench")
-    image, patch = (float(scores[f"{kind}_ap"].sum() / (len(scores[f"{kind}_ap"]) + extra)) for kind in QUERY_KINDS)
+    values = [scores[f"{kind}_{case}"] for kind in QUERY_KINDS]
+    image, patch = (float(own.sum() / (len(own) + extra)) for own in values)
     return image, patch
 
 
@@ -332,6 +299,8 @@ BENCHMARK = Benchmark(
     name="hbench-retrieval",
     options=RetrievalOptions,
     prepare=prepare,
+    keys=("task",),
+    figures=columns_of(FIGURES),
     fractions=FRACTIONS,
     gallery=stored_cases,
 )

@@ -96,7 +96,7 @@ class FoundViews:
         shape = (len(self.views) // (len(NOISE_LEVELS) * views), len(NOISE_LEVELS), views)
         images = self.views.b_image.reshape(shape)[queries, HARDEST]
         distances = self.near.read(0)["values"].reshape(shape)[queries, HARDEST]
-        before = self.closer.read(0)["values"].reshape(*shape, -1)[queries, HARDEST, :, -1]
+        before = self.closer.read(0)["values"][:, 0].reshape(*shape, -1)[queries, HARDEST, :, -1]
         order = np.argsort(distances, axis=1, kind="stable")
         image, distance, closer = (np.take_along_axis(one, order, axis=1) for one in (images, distances, before))
         return image, distance, closer + np.arange(1, views + 1)

@@ -23,6 +23,7 @@ from raybench.digests import digest_of, digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, suggestion
 from raybench.extract.patches import Features
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import Split
 from raybench.search.distances import MASKED_DISTANCES
@@ -144,6 +145,11 @@ class SplitPatches:
         )
         return whitened(run, plain, train, np.unique(wanted).tolist())
 
+    def trial(self, wanted: NDArray[np.int32]) -> Trial:
+        """What `check` tries of the wanted images, numbered as for `features`."""
+        stride = self.layout.split_stride
+        return self.described.trial(wanted % np.int32(stride) if stride else wanted)
+
 
 def checked_tasks(job: Job[HPatchesOptions]) -> str:
     """`--tasks`, once the job has one place to enter and what that needs."""
@@ -176,7 +182,9 @@ def _chosen_splits(tasks: str, asked: Sequence[str], patterns: Sequence[str], pr
     there = {entry.name for entry in storage.list_files(tasks)}
     listed = next((name for name in ("splits.json", "splits/splits.json") if name in there), None)
     if listed is None:
+        path = storage.local_path(tasks)
         reason = "has no splits.json, nor splits/splits.json" if storage.exists(tasks) else "does not exist"
+        reason = "is a file" if path is not None and path.is_file() else reason
         raise DataError(f"{tasks}: {reason}; --tasks is the folder that holds the split CSVs")
     data = storage.read(storage.join(tasks, listed))
     splits = files.read_splits(data, storage.join(tasks, listed))

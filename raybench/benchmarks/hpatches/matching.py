@@ -7,8 +7,9 @@ trapezoid AP divides recall by the number of patches of `ref`, found or not.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,19 +27,33 @@ from raybench.benchmarks.hpatches.inputs import (
     open_splits,
     read_folder,
 )
-from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, group_name, level_rows
+from raybench.benchmarks.hpatches.views import (
+    MEAN_WORDS,
+    SEQUENCE_VIEWS,
+    group_name,
+    level_means,
+    level_rows,
+    row_name,
+)
 from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.samples import RunSamples, write_samples
+from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures, with_means
 from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
+from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
 from raybench.extract.patches import Features
+from raybench.extract.trials import Trial
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Rows
+from raybench.metrics.samples import FigureOf, MeanSample, Units
+from raybench.metrics.ties import OpenDecisions, success_range, trapezoid_range
 from raybench.search.by_torch import multiplier
 from raybench.search.count_closer import uses_device
-from raybench.search.nearest import nearest
+from raybench.search.distances import as_compared, row_distances
+from raybench.search.nearest import Neighbours, nearest
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
 SEQUENCE_PAIRS = 15  # per shard, those of one sequence: some 40 MB of vectors, a second of one core
@@ -101,25 +116,36 @@ class HPatchesMatching:
     def summary(self) -> str:
         return f"{self.patches.split_names}: {len(self.reference):,} image pairs"
 
+    @property
+    def trial(self) -> Trial:
+        return self.patches.trial(np.union1d(self.reference, self.target))
+
     def execute(self, run: Run) -> Outcome:
         features = self.patches.features(run, np.union1d(self.reference, self.target))
         described = self.patches.described
         on_device = uses_device(run, described.distance)
         stage = MatchImages(features, self.reference, self.target, described.distance, on_device)
         matched = run.map(stage, len(self.reference), described.job.shard_size or SEQUENCE_PAIRS)
-        figures = run.read(run.fold(matched, Rows), 0)["values"]  # (image pairs, 2)
+        folded = run.fold(matched, Rows)
+        splits = SplitTests.each(self.tests)
+        samples = run.each(sample_pairs, splits, folded, version=1)
+        write_samples(run, splits, samples)
+        values = run.read(folded, 0)["values"]
+        figures = values[:, 0]  # (image pairs, 2)
         main = mean_table("hpatches_matching", None, self.tests, figures, self.notes)
         views = [mean_table(f"by_{view}", view, self.tests, figures) for view in SEQUENCE_VIEWS]
         images = (self.reference, self.target)
         pictures = matching_cases(run, self.patches, self.tests, images, features, figures[:, 0])
-        return Outcome(
-            main, (*views, image_pair_table(self.tests, figures)), facts=self.patches.facts, pictures=pictures
-        )
+        means = level_means(main, FIGURES)
+        ties = tie_tables(run, with_means(_ties(splits, values), means))
+        further = (*views, image_pair_table(self.tests, figures), *ties)
+        of_run = RunSamples("sequences", (samples,), means)
+        return Outcome(main, further, facts=self.patches.facts, pictures=pictures, samples=of_run)
 
 
 @dataclass(frozen=True)
 class MatchImages:
-    """The stage that matches `ref` to other images: AP and success rate of each pair."""
+    """The stage that matches `ref` to other images: AP and success rate of each pair, and what ties do to them."""
 
     features: Features
     reference: NDArray[np.int32]
@@ -128,7 +154,7 @@ class MatchImages:
     on_device: bool  # no part of the digest: the bytes are the same
 
     name = "match-images"
-    version = 1
+    version = 2
 
     @property
     def digest(self) -> str:
@@ -145,10 +171,14 @@ class MatchImages:
         images = self.features.images
         return f"{images[self.target[shard.start]]} … {images[self.target[shard.stop - 1]]}"
 
-    def _figures(self, reference: int, target: int) -> tuple[float, float]:
-        both = self.features.whole(reference), self.features.whole(target)
-        found = nearest(*both, 1, self.distance, multiplier(self.on_device))
-        return matching_figures(found.place[:, 0], found.distance[:, 0])
+    def _figures(self, reference: int, target: int) -> NDArray[np.float64]:
+        """(4, 2): the figures, their worst and best case, and how many patches are tied."""
+        whole = self.features.whole(reference), self.features.whole(target)
+        queries, references, distance = as_compared(*whole, self.distance)
+        found = nearest(queries, references, 2, distance, multiplier(self.on_device))
+        true = row_distances(queries, references, distance)
+        figures = matching_figures(found.place[:, 0], found.distance[:, 0])
+        return np.array([figures, *matching_ties(found, true)])
 
 
 PAIR_FIGURES = (Figure("ap"), Figure("success_rate"))
@@ -166,6 +196,58 @@ def matching_figures(index: NDArray[np.int64], distances: NDArray[np.float64]) -
     """
     right = index == np.arange(len(index))
     return ranking.trapezoid_ap(ranking.by_distance(distances, right), len(index)), float(right.mean())
+
+
+def matching_ties(found: Neighbours, true: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3, 2): worst and best case, and tied patches, from the two nearest of each patch and its true distance."""
+    nearest_one, right = found.distance[:, 0], found.place[:, 0] == np.arange(len(true))
+    twice = (found.distance[:, 1:] == nearest_one[:, None]).any(axis=1)
+    maybe = (true == nearest_one) & (twice | ~right)
+    decisions = OpenDecisions(np.unique(nearest_one, return_inverse=True)[1], right & ~maybe, maybe)
+    ranges = trapezoid_range(decisions), success_range(decisions)
+    tied = decisions.tied, np.count_nonzero(maybe)
+    return np.array([[one.worst for one in ranges], [one.best for one in ranges], tied])
+
+
+@dataclass(frozen=True)
+class SplitTests:
+    """The tests of one split, by sequence, noise level and image."""
+
+    name: str
+    tests: tuple[MatchedPair, ...]
+
+    @classmethod
+    def each(cls, tests: Sequence[MatchedPair]) -> list[SplitTests]:
+        """The tests of all splits, split by split."""
+        own = itertools.groupby(tests, lambda test: test.split)
+        return [cls(name, tuple(some)) for name, some in own]
+
+    @property
+    def index(self) -> NDArray[np.int64]:
+        """(sequences, levels, images) of the matched pairs."""
+        return np.array([test.index for test in self.tests]).reshape(-1, len(NOISE_LEVELS), len(NUMBERS) - 1)
+
+    @property
+    def places(self) -> tuple[FigureOf, ...]:
+        """Where the figures of each level stand in the main table."""
+        return tuple(FigureOf(row_name(self.name, noise), figure.name) for noise in NOISE_LEVELS for figure in FIGURES)
+
+
+def sample_pairs(split: SplitTests, matched: Mapped) -> Arrays:
+    """The figures of a split's image pairs as a sample: an item is an image of a sequence, at all levels."""
+    figures = matched.read(0)["values"][:, 0][split.index]  # (sequences, levels, images, figures)
+    sequences, _, images, _ = figures.shape
+    values = figures.swapaxes(1, 2).reshape(sequences * images, -1)
+    units = Units.plain(list(dict.fromkeys(test.sequence for test in split.tests)))
+    return MeanSample(split.places, units, np.repeat(np.arange(sequences, dtype=np.int32), images), values).to_arrays()
+
+
+def _ties(splits: Sequence[SplitTests], values: NDArray[np.float64]) -> Iterator[TiedFigure]:
+    for split in splits:
+        own = values[split.index]  # (sequences, levels, images, 4, figures)
+        figures, worst, best, _ = own.mean(axis=(0, 2)).swapaxes(0, 1).reshape(4, -1)
+        tied = own[..., 3, :].sum(axis=(0, 2)).reshape(-1).astype(np.int64)
+        yield from tied_figures(split.places, figures.tolist(), {"worst": worst, "best": best, "tied": tied})
 
 
 def mean_table(
@@ -198,6 +280,8 @@ BENCHMARK = Benchmark(
     name="hpatches-matching",
     options=HPatchesOptions,
     prepare=prepare,
+    keys=("split", "noise"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of((*FIGURES, *PAIR_FIGURES)),
     gallery=stored_cases,
 )

@@ -27,17 +27,28 @@ from raybench.benchmarks.hpatches.inputs import (
     open_splits,
     read_folder,
 )
-from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, group_name, level_rows
+from raybench.benchmarks.hpatches.views import (
+    MEAN_WORDS,
+    SEQUENCE_VIEWS,
+    group_name,
+    level_means,
+    level_rows,
+    row_name,
+)
 from raybench.benchmarks.job import Benchmark, Job, Outcome
+from raybench.benchmarks.samples import RunSamples, write_samples
+from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures, with_means
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import ReferencePatches
 from raybench.formats.parquet import write_parquet
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking
 from raybench.metrics.partials import Counts, Rows
+from raybench.metrics.samples import FigureOf, MeanSample, Units
 from raybench.search.count_closer import GroupedPatches, Search, count_closer
 from raybench.search.pairs import Pairs, pair_distances
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
@@ -57,7 +68,13 @@ class SplitQueries:
 
     @property
     def name(self) -> str:
-        return f"split {self.split}"
+        return f"split-{self.split}"
+
+    @property
+    def places(self) -> tuple[FigureOf, ...]:
+        """Where the figures of each level and pool stand in the main table."""
+        rows = [row_name(self.split, noise, pool) for noise in NOISE_LEVELS for pool in POOL_SIZES]
+        return tuple(FigureOf(row, figure.name) for row in rows for figure in FIGURES)
 
     def groups(self, view: str) -> dict[str, NDArray[np.int64]]:
         """The places of the queries of each group that has some."""
@@ -141,21 +158,31 @@ class HPatchesRetrieval:
         distractors = sum(len(one.search.references) for one in self.splits)
         return f"{self.patches.split_names}: {queries:,} queries, {distractors:,} distractors"
 
+    @property
+    def trial(self) -> Trial:
+        distractors = [one.search.references.image for one in self.splits]
+        return self.patches.trial(np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
+
     def execute(self, run: Run) -> Outcome:
         searches = [one.search for one in self.splits]
         distractors = [search.references.image for search in searches]
         features = self.patches.features(run, np.concatenate([self.views.a_image, self.views.b_image, *distractors]))
-        distance, size = self.patches.described.distance, self.patches.described.job.shard_size
-        near = run.fold(pair_distances(run, features, self.views, distance, size), Rows)
-        closer = run.fold(count_closer(run, features, near, searches, distance, size), Counts)
-        scores = run.each(score_queries, self.splits, near, closer, version=1)
+        distance = self.patches.described.distance
+        near = run.fold(pair_distances(run, features, self.views, distance), Rows)
+        closer = run.fold(count_closer(run, features, near, searches, distance), Counts)
+        scores = run.each(score_queries, self.splits, near, closer, version=2)
+        samples = run.each(sample_queries, self.splits, scores, version=1)
+        write_samples(run, self.splits, samples)
         run.write("tables/per_query.parquet", query_ap_file, ("every query",), self.splits, scores.whole)
         found = run.read_each(scores)
         main = retrieval_table(self.splits, found, self.notes)
         views = [retrieval_view(view, self.splits, found) for view in SEQUENCE_VIEWS]
         seen = FoundViews(self.views, near, closer, scores.whole)
         pictures = retrieval_cases(run, self.patches, self.splits[0], POOL_SIZES[-1], features, seen)
-        return Outcome(main, tuple(views), facts=self.patches.facts, pictures=pictures)
+        means = level_means(main, FIGURES)
+        ties = tie_tables(run, with_means(_ties(self.splits, found), means))
+        samples_of_run = RunSamples("sequences", (samples,), means)
+        return Outcome(main, (*views, *ties), facts=self.patches.facts, pictures=pictures, samples=samples_of_run)
 
 
 FIGURES = (
@@ -171,14 +198,33 @@ POOL_COLUMNS = ("noise", "pool", *columns_of(FIGURES))
 def score_queries(split: SplitQueries, near: Mapped, closer: Mapped) -> Arrays:
     """The AP of each query of a split, level and pool, and their means over all queries and over groups of them.
 
-    `near` holds the distances of the views of every split's queries, `closer` how many distractors are closer.
+    `near` holds the distances of the views of every split's queries, `closer` how many distractors are closer, and
+    how many as near. Where these stood before the views, AP would be the worst.
     """
     rows = slice(split.search.first, split.search.first + len(split.queries))
     distances = near.read(0)["values"].reshape(-1, len(NOISE_LEVELS), POSITIVES)[rows]
-    counts = closer.read(0)["values"].reshape(-1, len(NOISE_LEVELS), POSITIVES, len(POOL_SIZES))[rows]
+    both = closer.read(0)["values"].reshape(-1, 2, len(NOISE_LEVELS), POSITIVES, len(POOL_SIZES))[rows]
+    counts, equal = both[:, 0], both[:, 1]
     ap = pool_ap(distances, counts)
     means = {f"map_by_{view}": _means(ap, split.groups(view)) for view in SEQUENCE_VIEWS}
-    return {"ap": ap, "map": ap.mean(axis=0), **means}
+    mean, tied = ap.mean(axis=0), equal.any(axis=2).sum(axis=0)
+    worst = pool_ap(distances, counts + equal).mean(axis=0) if tied.any() else mean
+    return {"ap": ap, "map": mean, **means, "worst": worst.reshape(-1), "tied": tied.reshape(-1)}
+
+
+def sample_queries(split: SplitQueries, scores: Arrays) -> Arrays:
+    """The AP of a split's queries, at each level and pool, as a sample; queries of one sequence are not independent."""
+    ap = scores["ap"]
+    units = Units.plain(split.queries.sequences)
+    unit = split.queries.sequence.astype(np.int32)
+    return MeanSample(split.places, units, unit, ap.reshape(len(ap), -1)).to_arrays()
+
+
+def _ties(splits: Sequence[SplitQueries], scores: Sequence[Arrays]) -> Iterator[TiedFigure]:
+    """At equal distance views lead, so that the published figure is the best case; tied are queries."""
+    for split, found in zip(splits, scores, strict=True):
+        best = found["map"].reshape(-1)
+        yield from tied_figures(split.places, best.tolist(), {**found, "best": best})
 
 
 def pool_ap(distances: NDArray[np.float64], closer: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -243,6 +289,8 @@ BENCHMARK = Benchmark(
     name="hpatches-retrieval",
     options=HPatchesOptions,
     prepare=prepare,
+    keys=("split", "noise", "pool"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
     gallery=stored_cases,
 )

@@ -26,19 +26,22 @@ from raybench.benchmarks.hpatches.inputs import (
     open_splits,
     read_folder,
 )
-from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, groups_of, level_rows
+from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, groups_of, level_means, level_rows, row_name
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.benchmarks.pair_groups import RULE, PairSequences
+from raybench.benchmarks.pair_rankings import RankedFigures, rank_sequence_pairs, ranking_ties
+from raybench.benchmarks.samples import RunSamples, write_samples
+from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures, with_means
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import ProblemList
+from raybench.extract.trials import Trial
 from raybench.formats import hpatches as files
 from raybench.formats.hpatches import NumberedPairs
 from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking as metrics
 from raybench.metrics.partials import Rows
-from raybench.metrics.ranking import Flags
 from raybench.search.pairs import Pairs, pair_distances
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
@@ -75,6 +78,12 @@ class Ranking:
     @property
     def name(self) -> str:
         return f"{self.split}-{self.noise}-{self.negatives}-{'balanced' if self.balanced else 'imbalanced'}"
+
+    @property
+    def figures(self) -> RankedFigures:
+        row = row_name(self.split, self.noise, self.negatives)
+        column, flavour = ("auc_balanced", "roc_auc") if self.balanced else ("ap_imbalanced", "trapezoid_ap")
+        return RankedFigures(row, (column,), (flavour,))
 
     def sides(self, distances: Mapped) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The distances of its positives and negatives."""
@@ -182,6 +191,11 @@ class HPatchesVerification:
         pairs = sum(len(listed) for listed in self.lists.values())
         return f"{self.patches.split_names}: {pairs:,} pairs at {len(NOISE_LEVELS)} noise levels"
 
+    @property
+    def trial(self) -> Trial:
+        images = [np.union1d(pairs.a_image, pairs.b_image) for pairs in _pairs(self.patches, self.lists)]
+        return self.patches.trial(np.concatenate(images))
+
     def execute(self, run: Run) -> Outcome:
         wanted = [np.union1d(pairs.a_image, pairs.b_image) for pairs in _pairs(self.patches, self.lists)]
         features = self.patches.features(run, np.unique(np.concatenate(wanted)))
@@ -191,18 +205,23 @@ class HPatchesVerification:
             features,
             Pairs.joined(_pairs(self.patches, self.lists)),  # held by nobody else once they are brought into order
             described.distance,
-            described.job.shard_size,
         )
         distances = run.fold(measured, Rows)
-        scores = run.each(score_ranking, self.rankings, distances, version=1)
+        ranked = run.each(rank_lists, self.rankings, self.sequences, distances, version=1)
+        write_samples(run, self.rankings, ranked)
+        scores = run.each(score_ranking, self.rankings, ranked, version=2)
         run.write("curves/{name}.parquet", curve_file, self.rankings, scores)
-        main = verification_table(self.rankings, run.read_each(scores), self.notes)
+        scored = run.read_each(scores)
+        main = verification_table(self.rankings, scored, self.notes)
+        means = level_means(main, FIGURES)
+        ties = tie_tables(run, with_means(_ties(self.rankings, scored), means))
         whole = [ranking for ranking in self.rankings if ranking.balanced]
         groups = run.each(score_groups, whole, self.sequences, distances, version=1)
         views = group_tables(whole, self.sequences, run.read_each(groups))
         pairs = _pairs(self.patches, self.lists)
         pictures = verification_cases(run, self.patches, self.rankings, pairs, distances)
-        return Outcome(main, views, facts=self.patches.facts, pictures=pictures)
+        samples = RunSamples("sequences", (ranked,), means)
+        return Outcome(main, (*views, *ties), facts=self.patches.facts, pictures=pictures, samples=samples)
 
 
 FIGURES = (
@@ -211,26 +230,38 @@ FIGURES = (
 )
 
 
-def score_ranking(ranking: Ranking, distances: Mapped) -> Arrays:
-    """The figure of one ranking and the points of its curves."""
-    ranked = ranked_lists(*ranking.sides(distances), ranking.balanced)
-    figure = metrics.roc_auc(ranked) if ranking.balanced else metrics.trapezoid_ap(ranked)
-    return {"figure": np.array([figure], np.float64), **curve_arrays(ranked)}
+def rank_lists(ranking: Ranking, sequences: Mapping[str, PairSequences], distances: Mapped) -> Arrays:
+    """The pairs of one ranking by distance: negatives stand before positives in the order that ties keep."""
+    positives, negatives = ranking.sides(distances)
+    own, others = (sequences[PAIR_FILES[kind].format(ranking.split)] for kind in ("positive", ranking.negatives))
+    few = np.arange(len(positives) if ranking.balanced else imbalanced_count(len(positives)))
+    positive = np.arange(len(negatives) + len(few)) >= len(negatives)
+    values = np.concatenate([negatives, positives[few]])
+    return rank_sequence_pairs(ranking.figures, values, positive, others.joined(own.kept(few)))
 
 
-def ranked_lists(positives: NDArray[np.float64], negatives: NDArray[np.float64], balanced: bool) -> Flags:
-    """Which pairs are positives, by rising distance; at equal distance negatives lead.
+def score_ranking(ranking: Ranking, ranked: Arrays) -> Arrays:
+    """The figure of one ranking, what ties do to it, and the points of its curves."""
+    figures = ranking.figures.of(ranked["positive"])
+    ties = ranking_ties(figures, (ranked,))
+    return {"figures": np.array(figures), **ties, **curve_arrays(ranked["positive"])}
 
-    >>> ranked_lists(np.arange(5.0), np.array([0.0, 7.0]), balanced=False).tolist()
-    [False, True, False]
-    """
-    few = positives if balanced else positives[: int(IMBALANCED_SHARE * len(positives))]
-    return metrics.negatives_first(few, negatives)
+
+def _ties(rankings: Sequence[Ranking], scores: Sequence[Arrays]) -> Iterator[TiedFigure]:
+    for ranking, found in zip(rankings, scores, strict=True):
+        yield from tied_figures(ranking.figures.places, found["figures"].tolist(), found)
+
+
+def imbalanced_count(positives: int) -> int:
+    """How many of the positives are ranked with all negatives."""
+    return int(IMBALANCED_SHARE * positives)
 
 
 def verification_table(rankings: Sequence[Ranking], scores: Sequence[Arrays], notes: tuple[str, ...]) -> Table:
     """The main table, by split and kind of negatives."""
-    found = {(r.split, r.negatives, r.noise, r.balanced): s["figure"][0] for r, s in zip(rankings, scores, strict=True)}
+    found = {
+        (r.split, r.negatives, r.noise, r.balanced): s["figures"][0] for r, s in zip(rankings, scores, strict=True)
+    }
     rows: list[tuple[Cell, ...]] = []
     for split in dict.fromkeys(ranking.split for ranking in rankings):
         for kind in NEGATIVES:
@@ -262,8 +293,8 @@ def group_figures(positives: NDArray[np.float64], negatives: NDArray[np.float64]
     if not len(positives) or not len(negatives):
         return float("nan"), float("nan")
     return (
-        metrics.roc_auc(ranked_lists(positives, negatives, balanced=True)),
-        metrics.trapezoid_ap(ranked_lists(positives, negatives, balanced=False)),
+        metrics.roc_auc(metrics.negatives_first(positives, negatives)),
+        metrics.trapezoid_ap(metrics.negatives_first(positives[: imbalanced_count(len(positives))], negatives)),
     )
 
 
@@ -298,6 +329,8 @@ BENCHMARK = Benchmark(
     name="hpatches-verification",
     options=VerificationOptions,
     prepare=prepare,
+    keys=("split", "noise", "negatives"),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
     gallery=stored_cases,
 )

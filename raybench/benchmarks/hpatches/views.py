@@ -12,7 +12,8 @@ import numpy as np
 
 from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
 from raybench.benchmarks.pair_groups import Groups, PairSequences
-from raybench.table import Cell
+from raybench.metrics.samples import FigureOf, MeanOf
+from raybench.table import Cell, Figure, Table
 
 SEQUENCE_VIEWS = ("type", "sequence")
 SEQUENCE_TYPES = {"i_": "illumination", "v_": "viewpoint"}
@@ -37,6 +38,30 @@ def level_rows(group: Iterable[Cell], key: Iterable[Cell], figures: Sequence[Any
     levels = np.asarray(figures, np.float64)
     for noise, values in zip((*NOISE_LEVELS, "mean"), [*levels, levels.mean(axis=0)], strict=True):
         yield (*group, noise, *key, *values.tolist())
+
+
+def row_name(*keys: Cell) -> str:
+    """A row of the main table by its key cells.
+
+    >>> row_name("a", "e", 100)
+    'a | e | 100'
+    """
+    return " | ".join(map(str, keys))
+
+
+def level_means(main: Table, figures: Sequence[Figure]) -> tuple[MeanOf, ...]:
+    """Of each figure in each `mean` row of a main table, of which levels it is the mean."""
+    keys = main.columns[: -len(figures)]
+    noise = keys.index("noise")
+    rows = [row[: len(keys)] for row in main.rows if row[noise] == "mean"]
+    return tuple(
+        MeanOf(
+            FigureOf(row_name(*row), figure.name),
+            tuple(FigureOf(row_name(*row[:noise], level, *row[noise + 1 :]), figure.name) for level in NOISE_LEVELS),
+        )
+        for row in rows
+        for figure in figures
+    )
 
 
 def groups_of(pairs: PairSequences, view: str) -> Groups:

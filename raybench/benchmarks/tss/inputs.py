@@ -6,12 +6,15 @@ left out and counted. A pair with a broken file is a problem, or left out with `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.tss.trees import (
+    TRUE_FLOWS,
     ListedTree,
     PairFiles,
     ResultsTree,
@@ -29,6 +32,7 @@ from raybench.errors import DataError, ProblemList, Problems
 if TYPE_CHECKING:
     from raybench.benchmarks.tss.tss import TssOptions
 
+SAME_SCALE = 0.1  # apart at most: half of 301 px may be 150 or 151
 LOOK_BYTES = 1e9  # up to so much is read through at the start, for NaN and damage; what is larger, the run itself finds
 
 
@@ -62,6 +66,9 @@ def choose_pairs(job: Job[TssOptions], problems: ProblemList) -> ChosenPairs:
     true_tree = TruthTree.of(truth, pairs, job.verify_inputs)
     images = TreeImages.of(truth, pairs, job.verify_inputs) if with_images else None
     found = ResultsTree.of(results, {name: files[name] for name in good}, job.verify_inputs) if results else None
+    if results is not None:
+        for line in size_notes(truth, results, {name: files[name] for name in good}):
+            notes.add(line)
     trees = [tree for tree in (truth, results) if tree is not None]
     wrong = [line for name in names for tree in trees for line in tree.problems.get(name, [])]
     if job.skip_bad_input and wrong:
@@ -81,6 +88,30 @@ def by_group(names: Iterable[str]) -> dict[str, list[str]]:
     for name in names:
         groups.setdefault(name.split("/")[0], []).append(name)
     return groups
+
+
+def size_notes(truth: ListedTree, results: ListedTree, files: Mapping[str, PairFiles]) -> list[str]:
+    """What is said of flows that have another size than the truth, and of those whose two sides are scaled unlike."""
+    scaled, unlike = list[str](), list[str]()
+    for name, own in files.items():
+        found = [results.sizes[f"{name}/{file}"] for file in own.flows]
+        true = [truth.sizes[f"{name}/{file}"] for file in TRUE_FLOWS[: len(found)]]
+        if found != true:
+            words = [f"{a[0]}x{a[1]} px for {b[0]}x{b[1]}" for a, b in zip(found, true, strict=True)]
+            scaled.append(f"{name}: {' and '.join(words)}")
+            factors = [np.divide(a, b) for a, b in zip(found, true, strict=True)]
+            if np.abs(factors[0] / factors[1] - 1).max() > SAME_SCALE:
+                unlike.append(name)
+    notes = []
+    if scaled:
+        notes.append(f"SCALED: flows of {len(scaled)} pairs are brought to the truth's size ({scaled[0]}).")
+    if unlike:
+        notes.append(
+            f"UNLIKE SIDES: flow1 and flow2 of {len(unlike)} pairs have different scales ({first_few(unlike)}). The "
+            "tools take each to point into an image of the other's size, so that such pairs score near 0; give both "
+            "at one scale."
+        )
+    return notes
 
 
 def first_few(names: Sequence[str], most: int = 5) -> str:

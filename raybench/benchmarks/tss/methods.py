@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, ImagesOfPair, TreeImages
-from raybench.descriptors import FLOW_METHODS
-from raybench.descriptors.specs import DescriptorSpec, Family, moved, resolve_in
+from raybench.descriptors import FLOW_METHODS, OF_PAIRS, kinds_but
+from raybench.descriptors.own_errors import blamed_on_class
+from raybench.descriptors.specs import DescriptorSpec, Family, resolve_in
 from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
@@ -45,7 +46,7 @@ class FlowMethod(Protocol):
 
 def resolve_flow(spec: str, arguments: dict[str, Any]) -> DescriptorSpec:
     """Check a `--descriptor` that names a flow method."""
-    return resolve_in(Family(FLOW_METHODS, {}, ("flow",)), spec, arguments)
+    return resolve_in(Family(FLOW_METHODS, {}, ("flow",), kinds_but(OF_PAIRS)), spec, arguments)
 
 
 def flows_of(method: Any, pairs: Sequence[ImagesOfPair], batch_size: int) -> list[NDArray[Any]]:
@@ -83,7 +84,7 @@ class DenseFlow:
 
     @cached_property
     def _opened(self) -> Any:
-        return moved(self.method.open(), gpu=self.on_device)
+        return self.method.placed(self.method.open(), gpu=self.on_device)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_opened"}
@@ -94,7 +95,8 @@ class DenseFlow:
     def compute(self, payload: list[tuple[str, ImagesOrReason]]) -> Arrays:
         usable = [(name, images) for name, images in payload if not isinstance(images, str)]
         both = [(name, way) for name, (a, b) in usable for way in ((a, b), (b, a))]
-        found = flows_of(self._opened, [way for _, way in both], self.batch_size or PAIRS_PER_BATCH)
+        with blamed_on_class(self.method.target):
+            found = flows_of(self._opened, [way for _, way in both], self.batch_size or PAIRS_PER_BATCH)
         if len(found) != len(both):
             raise DataError(f"{self._said(both[0][0])}: {len(found)} flows for {len(both)} pairs; expected one each")
         flows = iter([self._checked(name, flow) for (name, _), flow in zip(both, found, strict=True)])

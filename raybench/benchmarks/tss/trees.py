@@ -7,7 +7,7 @@ that all are said at once, or their pairs left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -132,12 +132,13 @@ class ResultsTree:
 
 @dataclass(frozen=True)
 class ListedTree:
-    """A listed tree: files by pair and name, and what is wrong with a pair, by pair."""
+    """A listed tree: files by pair and name, what is wrong with a pair, and the sizes in px that headers told."""
 
     root: str
     files: dict[str, dict[str, storage.Entry]]
     problems: dict[str, list[str]]
     limits: Limits = USUAL
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)  # width, height by PAIR/FILE
 
     def size_bytes(self, pairs: Sequence[str]) -> int:
         """Of all files of these pairs."""
@@ -275,22 +276,27 @@ def _text(uri: str, parse: Callable[[bytes, str], object]) -> object:
 
 
 def _size(listed: ListedTree, pair: str, file: str) -> tuple[int, int] | str:
-    """Width and height of a flow, mask or image from its header, or what is wrong with it."""
-    uri = storage.join(listed.root, pair, file)
-    stem, _, suffix = file.rpartition(".")
+    """Width and height of a flow, mask or image from its header, which are kept; or what is wrong with it."""
     try:
-        if not stem.startswith("flow"):
-            start = storage.read_start(uri, png.HEADER_BYTES)
-            if stem.startswith("mask"):
-                return tss.mask_size(start, uri, listed.limits)
-            header = png.read_header(start, uri)
-            listed.limits.check_pixels(header.width, header.height, uri)
-            return header.width, header.height
-        count = flo.FLOW_FORMATS[f".{suffix}"].header_bytes
-        start = storage.read(uri) if count is None else storage.read_start(uri, count)
-        return flo.flow_size(start, listed.files[pair][file].size_bytes, uri, f".{suffix}", listed.limits)
+        size = listed.sizes[f"{pair}/{file}"] = _told_size(listed, pair, file)
     except DataError as error:
         return str(error)
+    return size
+
+
+def _told_size(listed: ListedTree, pair: str, file: str) -> tuple[int, int]:
+    uri = storage.join(listed.root, pair, file)
+    stem, _, suffix = file.rpartition(".")
+    if not stem.startswith("flow"):
+        start = storage.read_start(uri, png.HEADER_BYTES)
+        if stem.startswith("mask"):
+            return tss.mask_size(start, uri, listed.limits)
+        header = png.read_header(start, uri)
+        listed.limits.check_pixels(header.width, header.height, uri)
+        return header.width, header.height
+    count = flo.FLOW_FORMATS[f".{suffix}"].header_bytes
+    start = storage.read(uri) if count is None else storage.read_start(uri, count)
+    return flo.flow_size(start, listed.files[pair][file].size_bytes, uri, f".{suffix}", listed.limits)
 
 
 def _both_flows(there: Iterable[str]) -> tuple[str, ...]:

@@ -25,12 +25,15 @@ from raybench.benchmarks.job import (
     device_for,
     limit_notes,
     note_digest,
+    trial_device,
 )
 from raybench.benchmarks.options import option
 from raybench.benchmarks.tss.cases import case_pictures, draw_cases
+from raybench.benchmarks.tss.flow_trial import FlowTrial
 from raybench.benchmarks.tss.inputs import ChosenPairs, choose_pairs, first_few
 from raybench.benchmarks.tss.methods import ComputedFlows, DenseFlow, compute_flows, resolve_flow, write_flows
 from raybench.benchmarks.tss.pictures import write_pictures
+from raybench.benchmarks.tss.samples import group_samples
 from raybench.benchmarks.tss.scoring import (
     ABSENT,
     ESTIMATED,
@@ -46,6 +49,7 @@ from raybench.benchmarks.tss.scoring import (
 from raybench.descriptors.specs import DescriptorSpec
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, ProblemList, Problems
+from raybench.extract.trials import NoTrial, Trial
 from raybench.formats.tss import SCORE_COLUMNS, write_scores
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of
 
@@ -127,6 +131,13 @@ class TssPlan:
     def summary(self) -> str:
         return f"{len(self.chosen.truth.pairs):,} pairs of {', '.join(self.chosen.groups)}"
 
+    @property
+    def trial(self) -> Trial:
+        if self.method is None:
+            return NoTrial(self.chosen.notes)
+        device = trial_device(self.job, self.method.uses_gpu)
+        return FlowTrial(self._stage(self.method, device), (*self.chosen.notes, *self.method.digest_notes))
+
     def execute(self, run: Run) -> Outcome:
         chosen, options = self.chosen, self.job.options
         flows = self._flows(run) if self.method else None
@@ -144,14 +155,20 @@ class TssPlan:
         notes = (*_rule_notes(self.job), *chosen.notes, *_broken_notes(scores), *_state_notes(groups))
         counts = {group.name: len(group.pairs) for group in groups}
         left_out = (*chosen.left_out, *broken)
-        return Outcome(group_table(groups, notes), (pair_table(groups),), left_out, {"pairs": counts}, pictures)
+        samples = group_samples(run, groups, columns_of(FIGURES), SHOWN_SCORES)
+        main, further = group_table(groups, notes), (pair_table(groups),)
+        return Outcome(main, further, left_out, {"pairs": counts}, pictures, samples)
 
     def _flows(self, run: Run) -> ComputedFlows:
-        assert self.method is not None and self.chosen.images is not None
+        assert self.method is not None
         note_digest(run, self.method)
         device = device_for(self.job, run, self.method.uses_gpu)
-        parts = (self.chosen.truth.pairs, self.chosen.images, self.method, device)
-        return compute_flows(run, DenseFlow(*parts, self.job.batch_size, self.job.skip_bad_input), self.job.shard_size)
+        return compute_flows(run, self._stage(self.method, device), self.job.shard_size)
+
+    def _stage(self, method: DescriptorSpec, device: str) -> DenseFlow:
+        assert self.chosen.images is not None
+        parts = (self.chosen.truth.pairs, self.chosen.images, method, device)
+        return DenseFlow(*parts, self.job.batch_size, self.job.skip_bad_input)
 
     def _broken(self, scores: PairScores) -> list[str]:
         """What was found wrong with pairs only when they were scored; raised, unless such pairs are skipped."""
@@ -241,6 +258,8 @@ BENCHMARK = Benchmark(
     name="tss",
     options=TssOptions,
     prepare=prepare,
+    keys=("group",),
+    figures=columns_of(FIGURES),
     fractions=fractions_of(FIGURES),
     can_skip=True,
     gallery=stored_cases,

@@ -1,92 +1,168 @@
-"""The page: every run's tables, arguments and stages in one HTML file, nothing from outside, all text escaped."""
+"""The page: runs by benchmark in one HTML file, which asks for nothing from outside. All text from data is escaped."""
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
-from raybench.benchmarks.job import ReportPicture
-from raybench.runs.manifest import Manifest
-from raybench.runs.report.curves import DrawnCurve, draw_curves
-from raybench.table import Table
-from raybench.visible import in_html
+from raybench.benchmarks import BENCHMARKS
+from raybench.runs.report import assets
+from raybench.runs.report.badges import note_list, section_badges
+from raybench.runs.report.citations import citations
+from raybench.runs.report.differences import unit_data
+from raybench.runs.report.gallery import PageImages, gallery
+from raybench.runs.report.layouts import layout_of
+from raybench.runs.report.leaderboard import Board, leaderboard
+from raybench.runs.report.markup import Child, Html, element, folded
+from raybench.runs.report.overview import overview, overview_chart, page_header, title_of
+from raybench.runs.report.provenance import provenance
+from raybench.runs.report.shown import Section, Shown, sections_of
+from raybench.runs.report.slices import breakdowns
+from raybench.runs.report.tables import every_table, published_beside
+from raybench.runs.report.thresholds import threshold_card
 
-STYLE = """
-body{font:15px/1.45 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
-h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.2rem;border-top:1px solid #d8dee4;padding-top:1rem}
-table{border-collapse:collapse;margin:.8rem 0;font-variant-numeric:tabular-nums;display:block;overflow-x:auto}
-th,td{padding:.25rem .7rem;border-bottom:1px solid #e4e8ec;text-align:left}th{background:#f4f6f8}
-td.n{text-align:right}.note{color:#57606a;font-size:.9rem;margin:.2rem 0}
-figure{margin:1rem 0}figure img{width:100%;border:1px solid #e4e8ec}figcaption{margin-bottom:.2rem}
-summary{cursor:pointer;color:#0a58ca}pre{background:#f6f8fa;padding:.7rem;overflow-x:auto;font-size:.85rem}
-"""
-LONG_TABLE = 12  # rows
-STAGE_COLUMNS = ("name", "shards", "found", "computed", "rows", "size_bytes", "seconds", "repaired", "workers")
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What the page shows of one run."""
-
-    manifest: Manifest
-    tables: Sequence[Table]
-    pictures: Sequence[ReportPicture] = ()
-    curves: Sequence[DrawnCurve] = ()
+__all__ = ["Shown", "write_report"]
 
 
-def write_report(runs: Sequence[Shown], title: str = "raybench report") -> str:
-    """The page for these runs, in this order."""
-    sections = "".join(map(_section, runs))
-    return (
-        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{in_html(title)}</title>"
-        f"<meta name=viewport content='width=device-width,initial-scale=1'><style>{STYLE}</style></head>"
-        f"<body><h1>{in_html(title)}</h1>{sections}</body></html>\n"
+def write_report(runs: Sequence[Shown], title: str = "", made: datetime | None = None) -> str:
+    """The page for these runs, by benchmark in this order; `made` is when, in UTC."""
+    sections = sections_of(runs)
+    boards = [Board.of(section) for section in sections]
+    charts: list[dict[str, Any]] = [overview_chart(boards)] if len(boards) > 1 else []
+    images = PageImages()
+    parts, data = [], []
+    for board in boards:
+        html, own = _section(board, images, charts)
+        parts.append(html)
+        data.append(own)
+    heading = title or title_of(sections)
+    names = {run.colour: run.name for section in sections for run in section.runs}
+    content = [
+        page_header(heading, sections, made or datetime.now(UTC)),
+        overview(boards) if len(boards) > 1 else None,
+        parts,
+        _citing(sections),
+    ]
+    known = {"runs": [names[colour] for colour in sorted(names)], "charts": charts, "sections": data}
+    return _document(heading, _navigation(boards), content, known)
+
+
+def _document(title: str, navigation: Html, content: Child, known: dict[str, Any]) -> str:
+    style, script = assets.style(), assets.script()
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        assets.policy(style, script),
+        element("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", Html(style)),
+    )
+    body = element(
+        "body",
+        element("a", "Skip to the figures", href="#main", class_="skip"),
+        navigation,
+        element("main", content, id="main", tabindex=-1),
+        _viewer(),
+        assets.data_block(known),
+        element("script", Html(script)),
+    )
+    return f"<!doctype html>{element('html', head, body, lang='en')}\n"
+
+
+def _section(board: Board, images: PageImages, charts: list[dict[str, Any]]) -> tuple[Html, dict[str, Any]]:
+    """A benchmark's part of the page, and the data of its charts; those of breakdowns are added to `charts`."""
+    section = board.section
+    slices = breakdowns(section, len(charts))
+    charts += slices.charts
+    curves = _curves(section)
+    units = unit_data(section)
+    parts = [
+        _heading(section),
+        leaderboard(board),
+        published_beside(section),
+        _notes(section),
+        _part(section, "curves", "Curves", element("div", class_="curves") if curves else None),
+        _part(section, "thresholds", "Which threshold to use", threshold_card(section)),
+        _part(section, "differences", "Where two runs differ", element("div", class_="differences") if units else None),
+        _part(section, "gallery", "Gallery", gallery(section, images)),
+        _part(section, "breakdowns", "Breakdowns", slices.html or None),
+        _part(section, "more", "Everything else", [every_table(section), provenance(section)]),
+    ]
+    return element("section", parts, id=section.id, class_="benchmark"), {
+        "id": section.id,
+        "curves": curves,
+        "units": units,
+    }
+
+
+def _heading(section: Section) -> Html:
+    listed = BENCHMARKS.get(section.benchmark)
+    summaries = dict.fromkeys(run.shown.manifest.summary for run in section.runs)
+    unfinished = [run.name for run in section.runs if run.shown.manifest.status != "done"]
+    return element(
+        "div",
+        element("h2", layout_of(section.benchmark).title),
+        element("p", element("code", section.benchmark), f" {listed.summary}" if listed else "", class_="quiet"),
+        [element("p", summary, class_="sizes") for summary in summaries if summary],
+        section_badges(section),
+        element("p", f"not finished: {', '.join(unfinished)}", class_="loud") if unfinished else None,
+        class_="heading",
     )
 
 
-def heading(manifest: Manifest) -> str:
-    """A run's name for people: the benchmark and what was evaluated."""
-    arguments = manifest.arguments
-    subject = arguments.get("descriptor") or arguments.get("features") or arguments.get("results") or ""
-    return f"{manifest.benchmark} · {subject}"
+def _notes(section: Section) -> Html | None:
+    notes = note_list(section)
+    return None if notes is None else folded(f"What the figures mean, and {len(section.notes)} notes", notes)
 
 
-def _section(shown: Shown) -> str:
-    manifest, tables = shown.manifest, shown.tables
-    stages = [tuple(stage.get(column) for column in STAGE_COLUMNS) for stage in manifest.stages]
-    parts = [f"<h2>{in_html(heading(manifest))}</h2>"]
-    if manifest.status != "done":
-        parts.append(f"<p class=note>not finished: {in_html(manifest.status)}</p>")
-    parts += [table.to_html() for table in tables[:1]]
-    parts.append(draw_curves(shown.curves))
-    parts += [_figure(picture) for picture in shown.pictures]
-    parts += [_titled(table) for table in tables[1:]]
-    parts.append("<p class=note>Figures are percent; the CSV files have full precision.</p>")
-    parts.append(_folded("Arguments", manifest.arguments))
-    if stages:
-        table = Table("stages", STAGE_COLUMNS, tuple(stages))
-        parts.append(f"<details><summary>Stages</summary>{table.to_html()}</details>")
-    parts.append(_folded("Inputs, versions, cluster", [manifest.inputs, manifest.versions, manifest.cluster]))
-    return "".join(parts)
+def _part(section: Section, name: str, title: str, content: Child) -> Html | None:
+    """A part of a benchmark's section under a heading that the navigation leads to."""
+    if content is None:
+        return None
+    return element("div", element("h3", title), content, id=f"{section.id}-{name}", class_="part")
 
 
-def _titled(table: Table) -> str:
-    """A further table under its name, folded away if it is long."""
-    name = in_html(table.name.replace("_", " "))
-    if len(table.rows) <= LONG_TABLE:
-        return f"<h3>{name}</h3>{table.to_html()}"
-    return f"<details><summary>{name} ({len(table.rows):,} rows)</summary>{table.to_html()}</details>"
+def _curves(section: Section) -> dict[str, Any] | None:
+    """The curves of all runs, by name of the task."""
+    names = list(dict.fromkeys(curve.name for run in section.runs for curve in run.shown.curves))
+    if not names:
+        return None
+    runs = [
+        {"run": run.colour, "curves": {curve.name: curve.to_json() for curve in run.shown.curves}}
+        for run in section.runs
+        if run.shown.curves
+    ]
+    return {"names": names, "runs": runs}
 
 
-def _figure(picture: ReportPicture) -> str:
-    """A picture that is part of the page."""
-    title, caption = in_html(picture.title), in_html(picture.caption)
-    data = f"data:image/jpeg;base64,{base64.b64encode(picture.jpeg).decode()}"
-    return f"<figure><figcaption><b>{title}</b> {caption}</figcaption><img src='{data}' alt='{caption}'></figure>"
+def _navigation(boards: Sequence[Board]) -> Html:
+    links = [element("li", element("a", "Overview", href="#overview"))] if len(boards) > 1 else []
+    links += [element("li", element("a", board.section.benchmark, href=f"#{board.section.id}")) for board in boards]
+    links.append(element("li", element("a", "How to cite", href="#cite")))
+    toggle = element("button", "Dark", type="button", id="theme", aria_pressed="false")
+    menu = element("ul", links)
+    return element("nav", element("p", "raybench", class_="brand"), menu, toggle, aria_label="Parts of this page")
 
 
-def _folded(title: str, value: object) -> str:
-    text = in_html(json.dumps(value, indent=1, ensure_ascii=False))
-    return f"<details><summary>{in_html(title)}</summary><pre>{text}</pre></details>"
+def _citing(sections: Sequence[Section]) -> Html:
+    return element(
+        "section", element("h2", "How to cite"), citations([section.benchmark for section in sections]), id="cite"
+    )
+
+
+def _viewer() -> Html:
+    """Where a case is shown large."""
+    buttons = [
+        element("button", word, type="button", data_step=step, aria_label=label)
+        for word, step, label in (("←", -1, "previous case"), ("→", 1, "next case"), ("Close", 0, "close"))
+    ]
+    return element(
+        "dialog",
+        element("div", class_="stage"),
+        element("p", class_="words", aria_live="polite"),
+        element("div", buttons, class_="steps"),
+        id="viewer",
+        aria_label="A case, large",
+    )

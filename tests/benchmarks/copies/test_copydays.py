@@ -97,7 +97,9 @@ def test_a_codec_that_fails_is_a_row_without_figures_and_the_others_go_on(copies
     flat, white = rows_of(tmp_path / "copydays_metrics.csv")
     assert float(flat["strong_mAP"]) > 0
     assert (white["codec"], white["strong_mAP"]) == ("PCAW704,L2norm,Flat", "")
-    assert "FAILED: codec 'PCAW704,L2norm,Flat'" in said.out
+    assert "WARNING: codec 'PCAW704,L2norm,Flat'" in said.out
+    assert said.err.splitlines()[-1].startswith("WARNING: codec 'PCAW704,L2norm,Flat': PCA to dimension 704 needs 705")
+    assert said.err.splitlines()[-1].endswith("such as --codecs 'PCAW94,L2norm,Flat'.")
 
 
 def test_training_images_that_are_distractors_or_originals_too_are_counted(copies, raybench, tmp_path):

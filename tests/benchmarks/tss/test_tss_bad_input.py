@@ -238,3 +238,21 @@ def test_an_image_that_is_missing_or_broken_names_itself_where_it_is_needed(run,
     said = run("--descriptor", "zero", "--on-bad-input", "skip", out="skipped")
     assert said.code == 0 and "SKIPPED: 1 pairs" in said.out, said.err
     assert not (tmp_path / "skipped/results/MINI/p03_larger").exists()
+
+
+def halve(file):
+    flow = read_flow(file.read_bytes(), "", ".flo")
+    file.write_bytes(write_flo(np.ascontiguousarray(flow[::2, ::2] / 2)))
+
+
+def test_flows_of_another_size_are_noted_and_more_so_where_only_one_side_is(run, trees):
+    pair = trees[1] / "p01_same"
+    halve(pair / "flow1.flo")
+    for said in (run(command="check"), run()):
+        assert said.code == 0, said.err
+        assert "UNLIKE SIDES: flow1 and flow2 of 1 pairs have different scales (MINI/p01_same)" in said.out + said.err
+        assert "SCALED: flows of " in said.out + said.err
+    halve(pair / "flow2.flo")
+    said = run(command="check")
+    assert "UNLIKE SIDES" not in said.err
+    assert "MINI/p01_same: " in said.err

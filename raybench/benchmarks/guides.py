@@ -1,0 +1,184 @@
+"""What `raybench list BENCHMARK` and the end of a help show: expected folders, where data come from, two commands.
+
+Words and links only, so that they are there at once. Layouts are those of the published data; the examples that begin
+at `runs/demo` work once `make demo` ran.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PATCHES = """\
+--data DIR                     patches; not needed with --features or --results
+├── i_ajuntament/              a sequence: i_… changes of light, v_… of viewpoint
+│   ├── ref.png                patches below each other; each as high as the image is wide (65 px)
+│   ├── e1.png … e5.png        the same patches seen otherwise: easy,
+│   ├── h1.png … h5.png        hard,
+│   └── t1.png … t5.png        tough (not in the release of 2016)
+└── v_abstract/ …
+--features DIR                 or descriptors, one row per patch
+└── i_ajuntament/ref.csv …     also .npy, .parquet or .h5"""
+
+TASKS_2016 = """\
+--benchmarks DIR               what is asked
+{tasks}
+--results DIR                  or finished results
+└── {results}"""
+
+TASKS_2017 = """\
+--tasks DIR                    what is asked
+├── splits.json                sequences of each split (also in splits/)
+{tasks}"""
+
+VECTOR_FILE = "vectors (float32, one row per image) and image_names; also .npz, .parquet"
+
+HPATCHES_DATA = "https://github.com/hpatches/hpatches-dataset (patches, 4.2 GB)"
+SOURCES_2016 = (HPATCHES_DATA, "https://github.com/featw/hbench (the .benchmark files and the published tool)")
+SOURCES_2017 = (HPATCHES_DATA, "https://github.com/hpatches/hpatches-benchmark (folder tasks/, and the published tool)")
+OWN_PATCHES = "Own patches: `raybench tasks {kind} --data DIR --out DIR` makes task files for them."
+
+DEMO_PATCHES = "--data runs/demo/data/hpatches/hpatches"
+DEMO_2016 = f"{DEMO_PATCHES} --benchmarks runs/demo/data/hpatches/benchmarks"
+DEMO_2017 = f"{DEMO_PATCHES} --tasks runs/demo/data/hpatches/tasks"
+DEMO_COPIES = "runs/demo/data/copies"
+
+
+@dataclass(frozen=True)
+class Guide:
+    """The folders as a tree, where the data come from, and arguments of two runs."""
+
+    tree: str
+    sources: tuple[str, ...]
+    examples: tuple[str, str]
+
+
+def _guide_2016(tasks: str, results: str, second: str) -> Guide:
+    tree = f"{PATCHES}\n{TASKS_2016.format(tasks=tasks, results=results)}"
+    return Guide(
+        tree,
+        (*SOURCES_2016, OWN_PATCHES.format(kind="hbench")),
+        (f"{DEMO_2016} --descriptor sift --out runs/sift", second),
+    )
+
+
+def _guide_2017(tasks: str, second: str) -> Guide:
+    return Guide(
+        f"{PATCHES}\n{TASKS_2017.format(tasks=tasks)}",
+        (*SOURCES_2017, OWN_PATCHES.format(kind="hpatches")),
+        (f"{DEMO_2017} --split full --descriptor rootsift --out runs/rootsift", second),
+    )
+
+
+FAMILY_EXAMPLES = {
+    "hbench": (
+        f"{DEMO_2016} --descriptor sift --out runs/hbench-sift",
+        "--features s3://BUCKET/DESCRIPTORS --benchmarks s3://BUCKET/BENCHMARKS --out s3://BUCKET/RUN --gpus 8",
+    ),
+    "hpatches": (
+        f"{DEMO_2017} --descriptor rootsift --out runs/hpatches-rootsift",
+        "--data HPATCHES --tasks TASKS --split a,b,c --descriptor mymodule:MyClass --out runs/mine",
+    ),
+}
+
+GUIDES: dict[str, Guide] = {
+    "hbench-classification": _guide_2016(
+        "├── train_diffseq_easy.benchmark   names of .pairs files, one per line\n"
+        "└── train_easy_pos.pairs …         SEQ.IM.PATCH,SEQ.IM.PATCH,LABEL lines",
+        "train_easy_pos.results …       distance,label lines, one per pair",
+        "--benchmarks BENCHMARKS --results RESULTS --out runs/scored --ray off",
+    ),
+    "hbench-matching": _guide_2016(
+        "└── train_easy_illum.benchmark …   SEQ.IM,SEQ.IM lines: pairs of images",
+        "train_easy_illum.results …     per pair its line, then indices and distances of nearest patches",
+        "--features DESCRIPTORS --benchmarks BENCHMARKS --distance L1 --k 5 --out runs/mine",
+    ),
+    "hbench-retrieval": _guide_2016(
+        "└── train_easy_40s_00.benchmark …  the pool (SEQ.IM,…), then one query SEQ.IM.PATCH per line",
+        "train_easy_40s_00.results …    the pool, then per query itself and its 50 nearest",
+        "--features DESCRIPTORS --benchmarks BENCHMARKS --compat hbench --out runs/mine",
+    ),
+    "hpatches-verification": _guide_2017(
+        "├── verif_pos_split-a.csv      pairs of the same point: s1,t1,idx1,s2,t2,idx2\n"
+        "├── verif_neg_intra_split-a.csv    others of the same sequence\n"
+        "└── verif_neg_inter_split-a.csv    others of another sequence",
+        "--features DESCRIPTORS --tasks TASKS --split a,b --post-processing pcapl --out runs/mine",
+    ),
+    "hpatches-matching": _guide_2017(
+        "└── (nothing else: ref is matched with every other image of a test sequence)",
+        "--data HPATCHES --tasks TASKS --descriptor torchscript:model.pt --input-size 32 --out runs/model",
+    ),
+    "hpatches-retrieval": _guide_2017(
+        "├── retr_queries_split-a.csv       patches of ref that are searched for: s,idx\n"
+        "└── retr_distractors_split-a.csv   what they are hidden among: s,idx",
+        "--features s3://BUCKET/DESCRIPTORS --tasks s3://BUCKET/TASKS --out s3://BUCKET/RUN --gpus 4",
+    ),
+    "disc2021": Guide(
+        "--data DIR                     the set's root; each part may also be named by its own option\n"
+        "├── val_ref/R000000.jpg …      references (--references)\n"
+        "├── val_query/Q00000.jpg …     queries (--queries)\n"
+        "├── training/T000000.jpg …     for codecs and score norms that train (--training)\n"
+        "└── val_groundtruth_matches.csv    query_id,reference_id lines (--ground-truth)\n"
+        "--features DIR                 or vectors\n"
+        f"├── queries.h5                 {VECTOR_FILE}\n"
+        "├── references.h5\n"
+        "└── training.h5\n"
+        "--results predictions.csv      or finished predictions: query_id,reference_id,score lines",
+        (
+            "https://ai.meta.com/datasets/disc21-dataset/ (images and truth, about 350 GB)",
+            "https://github.com/facebookresearch/sscd-copy-detection (models for --descriptor sscd:… or torchscript:…)",
+        ),
+        (
+            f'--data {DEMO_COPIES}/disc --descriptor thumbnail --codecs "Flat;PCAW32,L2norm,Flat" --out runs/disc',
+            "--data s3://BUCKET/disc --descriptor sscd:s3://BUCKET/sscd.classy.pt --backbone CV_RESNET50 --dims 512 "
+            "--gpus 8 --out s3://BUCKET/RUN",
+        ),
+    ),
+    "copydays": Guide(
+        "--data DIR                     the set's root\n"
+        "├── original/200000.jpg …      157 images\n"
+        "├── strong/200001.jpg …        229 strong copies; the first four letters name the original\n"
+        "├── jpegqual/3/200000.jpg …    also 5, 8, 10, 15, 20, 30, 50, 75\n"
+        "└── crops/10/200000.jpg …      also 15, 20, 30, 40, 50, 60, 70, 80\n"
+        "--distractors DIR              any other images, among which originals are searched\n"
+        "--training DIR                 images for codecs that train\n"
+        "--features DIR                 or vectors, named like original/200000.jpg\n"
+        f"├── copydays.h5                {VECTOR_FILE}\n"
+        "├── distractors.h5\n"
+        "└── training.h5",
+        (
+            "https://lear.inrialpes.fr/people/jegou/data.php.html (section Copydays)",
+            "https://dl.fbaipublicfiles.com/vissl/datasets/copydays_original.tar.gz, also copydays_strong.tar.gz",
+        ),
+        (
+            f"--data {DEMO_COPIES}/copydays --distractors {DEMO_COPIES}/distractors --descriptor thumbnail "
+            "--codecs Flat --out runs/copydays",
+            "--features VECTORS --codecs PCAW512,L2norm,Flat --out runs/mine --ray off",
+        ),
+    ),
+    "tss": Guide(
+        "--data DIR                     the folder Dataset\n"
+        "└── FG3DCar/                   a group; also JODS, PASCAL\n"
+        "    └── PAIR/\n"
+        "        ├── image1.png, image2.png\n"
+        "        ├── flow1.flo, flow2.flo   true flow 1→2 and 2→1\n"
+        "        ├── mask1.png, mask2.png   true foreground\n"
+        "        ├── pair.txt\n"
+        "        └── flip_gt.txt            1 if the pair is mirrored, else 0\n"
+        "--results DIR                  finished flows, instead of --descriptor\n"
+        "└── FG3DCar/PAIR/flow1.flo …   flow2.flo, mask1.png, mask2.png; also KITTI .png, .npy, .npz",
+        (
+            "https://taniai.space/projects/cvpr16_dccs/ (400 pairs, 1.2 GB)",
+            "https://github.com/t-taniai/TSS_CVPR2016_EvaluationKit (the published tools)",
+        ),
+        (
+            "--data runs/demo/data/tss/Dataset --descriptor dis --visualize --out runs/dis",
+            "--data Dataset --results Results --auto-flip --compat vc --out runs/scored --ray off",
+        ),
+    ),
+}
+
+
+def examples_of(name: str) -> tuple[str, ...]:
+    """Arguments of two runs of a benchmark or a family; none of one that has no guide."""
+    guide = GUIDES.get(name)
+    return guide.examples if guide else FAMILY_EXAMPLES.get(name, ())

@@ -1,0 +1,48 @@
+"""`raybench compare`: finished runs side by side, with intervals and significance."""
+
+from __future__ import annotations
+
+import click
+
+from raybench.cli.lines import say
+from raybench.visible import AS_ESCAPES
+
+FORMATS = ("table", "csv", "markdown", "latex", "json")
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN RUN…")
+@click.option("--baseline", metavar="RUN", help="what the others are compared with [default: the first run]")
+@click.option(
+    "--draws", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N", help="bootstrap draws"
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="of the draws")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--out", metavar="FILE", help="write to a file (any URI), not to the terminal")
+@click.option("--force", is_flag=True, help="compare what all have, though they do not measure the same")
+@click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
+def compare(
+    runs: tuple[str, ...], baseline: str | None, draws: int, seed: int, form: str, out: str | None, force: bool
+) -> None:
+    """Finished runs side by side: intervals, differences to a baseline, and whether chance explains them.
+
+    What is independent (queries, sequences or image pairs) is drawn with replacement, the same draws for all runs. Runs
+    that share a letter can't be told apart at 5%. Nothing is computed again but figures, and no Ray is started.
+
+    \b
+    Examples:
+      raybench compare runs/sift runs/mine
+      raybench compare runs/a runs/b runs/c --baseline runs/b --format latex --out table.tex
+    """
+    from raybench import storage
+    from raybench.cli.tables import fitted, terminal_width
+    from raybench.runs.compare import compare as compare_runs
+    from raybench.runs.compare_words import FORMATS as WRITERS
+
+    target = None if out is None else storage.checked(out)
+    text = WRITERS[form](compare_runs(runs, baseline, draws, seed, force))
+    if target is None:
+        click.echo(fitted(text, terminal_width()) if form == "table" else text, nl=False)
+    else:
+        storage.publish(target, text.encode(errors=AS_ESCAPES))
+        say(f"comparison {target}")

@@ -1,0 +1,46 @@
+"""What a run remembers of its inputs beside the digests: listings of its images, in the store with their vectors.
+
+With them `rescore` finds the vectors again where the images are gone. A listing is named by its source's digest, so
+runs over the same images share one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from raybench import storage
+from raybench.benchmarks.job import Job, Plan
+from raybench.sources.image_folders import ImageFolder
+from raybench.sources.listings import Listing, listing_uri
+from raybench.sources.strips import Strips
+
+FEW = 16  # members of a tuple or dict that may be sources
+TRUTH, TRUTH_SUFFIX = "ground truth", ".csv"
+
+
+def remember(job: Job[Any], plan: Plan) -> None:
+    """Keep the listings of a plan's images in its store, where they are not there already."""
+    for source in _sources(plan):
+        uri = listing_uri(job.store, source.digest)
+        if source.digest in plan.inputs.values() and not storage.exists(uri):
+            Listing(source.root, source.digest, tuple(source.keys)).publish(uri)
+    if TRUTH in plan.inputs and getattr(job.options, "descriptor", None):
+        uri = listing_uri(job.store, plan.inputs[TRUTH], TRUTH_SUFFIX)
+        if not storage.exists(uri):
+            from raybench.benchmarks.copies.disc_sets import truth_file  # whose module is imported already then
+
+            storage.publish(uri, storage.read(truth_file(job.options.ground_truth, [job.options.data])))
+
+
+def _sources(value: Any) -> Iterator[ImageFolder | Strips]:
+    """The sources of images in a plan."""
+    if isinstance(value, ImageFolder | Strips):
+        yield value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _sources(getattr(value, field.name))
+    elif isinstance(value, tuple | dict) and len(value) <= FEW:
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _sources(one)

@@ -1,0 +1,117 @@
+"""The figures of a run's main table, row by row, with what is known of each: interval, and bounds where scores tie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raybench.benchmarks import BENCHMARKS
+from raybench.runs.report.shown import Shown
+from raybench.table import Cell, Table, figure_cells
+
+TIES_SHOWN = 0.001  # a figure's bounds are shown where ties move it by more
+BETWEEN = " | "  # key cells in the name of a row
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A figure as a fraction: `low` and `high` are its interval, `worst` and `best` its bounds over orders of ties."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    worst: float | None = None
+    best: float | None = None
+
+    @property
+    def moved_by_ties(self) -> bool:
+        return self.worst is not None and self.best is not None and self.best - self.worst > TIES_SHOWN
+
+
+@dataclass(frozen=True)
+class MeasuredRow:
+    """A row of the main table: its key cells by column, its name, its figures."""
+
+    keys: dict[str, str]
+    name: str
+    figures: dict[str, Measured]
+
+
+def keys_and_figures(benchmark: str, table: Table) -> tuple[list[str], list[str]]:
+    """The columns that name a row and those that are measured, as far as the table has them."""
+    if benchmark not in BENCHMARKS:
+        return [], []
+    opened = BENCHMARKS[benchmark].open()
+    return [key for key in opened.keys if key in table.columns], [
+        column for column in table.columns if column in opened.figures
+    ]
+
+
+def measured_rows(shown: Shown) -> list[MeasuredRow]:
+    """Every row of the main table with its figures."""
+    table = shown.main
+    if table is None:
+        return []
+    keys, figures = keys_and_figures(shown.manifest.benchmark, table)
+    if not keys or not figures:
+        return []
+    cells = figure_cells(table, keys, figures)
+    intervals, ties = _intervals(shown), _bounds(shown.further("ties"), "worst", "best")
+    rows = []
+    for number in range(len(table.rows)):
+        own = cells[number * len(figures) : (number + 1) * len(figures)]
+        found = {
+            cell.figure: Measured(
+                cell.value,
+                *intervals.get((cell.row, cell.figure), (None, None)),
+                *ties.get((cell.row, cell.figure), (None, None)),
+            )
+            for cell in own
+        }
+        parts = [_text(table.rows[number][table.columns.index(key)]) for key in keys]
+        rows.append(MeasuredRow(dict(zip(keys, parts, strict=True)), own[0].row, found))
+    return rows
+
+
+def number(cell: Cell) -> float | None:
+    """A cell's number; None for words and what is undefined."""
+    return float(cell) if isinstance(cell, int | float) and math.isfinite(cell) else None
+
+
+def _intervals(shown: Shown) -> dict[tuple[str, str], tuple[float | None, float | None]]:
+    found = _bounds(shown.further("intervals"), "low", "high")
+    return found or _disc_intervals(shown)
+
+
+def _bounds(table: Table | None, low: str, high: str) -> dict[tuple[str, str], tuple[float | None, float | None]]:
+    """Two columns of a table by `row` and `figure`."""
+    wanted = ("row", "figure", low, high)
+    if table is None or not set(wanted) <= set(table.columns):
+        return {}
+    places = [table.columns.index(column) for column in wanted]
+    rows = [[row[place] for place in places] for row in table.rows]
+    return {(_text(row), _text(figure)): (number(least), number(most)) for row, figure, least, most in rows}
+
+
+def _disc_intervals(shown: Shown) -> dict[tuple[str, str], tuple[float | None, float | None]]:
+    """The intervals of uAP that disc2021 always draws, of the candidates that its main table has."""
+    table = shown.further("disc_intervals")
+    wanted = ("codec", "score_norm", "candidates", "uAP_low", "uAP_high")
+    if table is None or not set(wanted) <= set(table.columns):
+        return {}
+    kind = "global" if shown.manifest.arguments.get("global_candidates") else "knn"
+    places = [table.columns.index(column) for column in wanted]
+    return {
+        (f"{_text(codec)}{BETWEEN}{_text(norm)}", "uAP"): (number(low), number(high))
+        for codec, norm, candidates, low, high in _picked(table, places)
+        if candidates == kind
+    }
+
+
+def _picked(table: Table, places: Sequence[int]) -> list[list[Cell]]:
+    return [[row[place] for place in places] for row in table.rows]
+
+
+def _text(cell: Cell) -> str:
+    return "" if cell is None else str(cell)

@@ -1,0 +1,61 @@
+"""Listings: which files a source had, kept in a store, so that what was computed from them can be used without them.
+
+A listing stands where a folder is expected: a URI that ends in `.listing`. It has the digest of the source that it was
+made from, so that stages over that source are found again; the files themselves may be gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench import storage
+from raybench.errors import DataError
+from raybench.formats import shardfile
+from raybench.sources.packed_keys import ODD_BYTES, PackedKeys
+
+FOLDER, SUFFIX = "listings", ".listing"
+UNKNOWN = -1  # patches of a strip that nobody counted
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The keys that a source had, below `root`; `counts` has the patches of each where they were counted."""
+
+    root: str
+    digest: str
+    keys: tuple[str, ...]
+    counts: NDArray[np.int64] | None = None
+
+    def publish(self, uri: str) -> None:
+        packed = PackedKeys.of(self.keys)
+        where = np.frombuffer(self.root.encode(errors=ODD_BYTES), np.uint8)
+        digest = np.frombuffer(self.digest.encode(), np.uint8)
+        arrays: shardfile.Arrays = {"root": where, "digest": digest, "letters": packed.letters, "ends": packed.ends}
+        if self.counts is not None:
+            arrays["counts"] = self.counts
+        storage.publish(uri, shardfile.encode(arrays, SUFFIX))
+
+
+def listing_uri(store: str, digest: str, suffix: str = SUFFIX) -> str:
+    """Where the listing of the source with this digest is kept in a store."""
+    return storage.join(store, FOLDER, digest + suffix)
+
+
+def is_listing(uri: str) -> bool:
+    return uri.endswith(SUFFIX)
+
+
+def read_listing(uri: str) -> Listing:
+    """A listing; raises DataError if it is not there, or none."""
+    try:
+        arrays = shardfile.decode(storage.read(uri), SUFFIX)
+        root, digest = (arrays[name].tobytes().decode(errors=ODD_BYTES) for name in ("root", "digest"))
+        keys = tuple(PackedKeys(arrays["letters"], arrays["ends"])[:])
+        return Listing(root, digest, keys, arrays.get("counts"))
+    except FileNotFoundError:
+        raise DataError(f"{uri}: does not exist; expected the listing of a run's images") from None
+    except (shardfile.BrokenShardFile, KeyError) as error:
+        raise DataError(f"{uri}: no listing of images ({error}); name the folder of the images instead") from None
