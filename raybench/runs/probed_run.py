@@ -9,7 +9,6 @@ already, else a stand-in made from the sample.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import random
 import time
 from collections import Counter
@@ -30,18 +29,11 @@ from raybench.engine.stages import FILE_BYTES, Mapped, Receipt, Stage
 from raybench.errors import CorruptShard, InputError, RaybenchError
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
-from raybench.runs.measured import TAKEN, Measure, Measured, Part, SampleFile, first_part
+from raybench.runs.measured import TAKEN, Measure, Measured, Part, SampleFile
+from raybench.runs.samples import MOST_SAMPLES, ProbeTime, choices
 from raybench.runs.sessions import Session
 from raybench.runs.stand_ins import Sample, rows_of, stand_in
 
-PROBE_SECONDS = 40.0  # in which samples grow; beyond it a stage gets the smallest that will do
-LAST_SECONDS = 55.0  # beyond which nothing is sampled any more
-# For the samples of one stage: a share of what the whole stage will take, within these.
-SHARE, LEAST_SECONDS, MOST_SECONDS = 0.1, 0.4, 4.0
-FIGURES_SECONDS = 2.0  # the least for figures of a few tasks, which the driver then has as they are
-SAMPLE_SIZES = (1, 8, 64, 512, 4096)  # items of a stage that reads data
-QUERIES, REFERENCES = 8_192, (2_048, 8_192, 32_768)  # of a sample of a search
-MOST_SAMPLES = 64  # of one stage, while they take no time
 MOST_STAND_IN_BYTES = 3 * 2**30
 MOST_AHEAD = 64  # stand-ins that are made at once
 FEW = 256  # members of a tuple that may be inputs
@@ -89,7 +81,7 @@ class ProbedRun(Run):
         self._bytes: dict[str, float] = {}  # by digest, what the whole stage publishes
         self._ahead: Counter[str] = Counter()
         self._stand_in_bytes = self._files_made = 0
-        self._started = time.monotonic()
+        self._time = ProbeTime()
 
     def map(self, stage: Stage, count: int, size: int, wanted: Iterable[int] | None = None) -> Mapped:
         """Plan the stage's shards; compute a few items of those that are missing."""
@@ -159,52 +151,23 @@ class ProbedRun(Run):
         )
         self.planned.append(planned)
         if measures:
-            self._bytes[digest] = measures[-1].bytes_written / measures[-1].work * sum(map(self._works(stage), shards))
-
-    def _works(self, stage: Stage) -> Callable[[Shard], float]:
-        return lambda shard: work_of(stage, shard)
+            whole = sum(work_of(stage, shard) for shard in shards)
+            self._bytes[digest] = measures[-1].bytes_written / max(measures[-1].work, 1.0) * whole
 
     def _measured(self, stage: Stage, digest: str, missing: Sequence[Shard], reads_data: bool) -> list[Measure]:
-        """Samples of a stage that grow until one takes long enough, in the order in which they were taken."""
+        """Samples of a stage in the order in which they were taken."""
         measures: list[Measure] = []
-        begun = time.monotonic()
         whole = sum(work_of(stage, shard) for shard in missing)
-        for shard, part in itertools.islice(self._choices(stage, missing, reads_data), MOST_SAMPLES):
+        executor = self._executor if reads_data or stage.on_device else self._here
+        for shard, part in choices(stage, missing, reads_data, self._random):
             is_figure = part is None and not reads_data and len(missing) <= MOST_SAMPLES
-            least = FIGURES_SECONDS if is_figure else LEAST_SECONDS
-            if measures and self._has_enough(measures, whole, time.monotonic() - begun, least):
+            work = work_of(stage, shard) if part is None else part.work
+            if not self._time.allows(work, measures, whole, is_figure):
                 break
-            if time.monotonic() - self._started > LAST_SECONDS:
+            if self._time.is_over:
                 raise Unprobed("the probe's time is over")
-            executor = self._executor if reads_data or stage.on_device else self._here
             measures.append(self._sample(stage, digest, shard, part, executor))
         return measures
-
-    def _has_enough(self, measures: list[Measure], work: float, seconds: float, least: float) -> bool:
-        last = measures[-1]
-        expected = last.seconds / last.work * work if last.work else 0.0
-        enough = min(max(SHARE * expected, least), MOST_SECONDS)
-        late = time.monotonic() - self._started > PROBE_SECONDS
-        return late or (len(measures) > 1 and seconds >= enough)
-
-    def _choices(self, stage: Stage, missing: Sequence[Shard], reads_data: bool) -> Iterator[tuple[Shard, Part | None]]:
-        """What to sample, smallest first: items of random shards, parts of a search, or whole shards."""
-        searched = first_part(stage, missing[0], QUERIES, REFERENCES[0])
-        if searched is not None:
-            for references in itertools.chain(REFERENCES, itertools.repeat(REFERENCES[-1])):
-                shard = self._random.choice(missing)
-                yield shard, first_part(stage, shard, QUERIES, references)
-        elif reads_data and len(missing[0]) > 1:
-            largest = max(map(len, missing))
-            sizes = [size for size in SAMPLE_SIZES if size < largest]
-            for size in itertools.chain(sizes, itertools.repeat(largest)):
-                shard = self._random.choice([one for one in missing if len(one) >= min(size, largest)])
-                start = self._random.randint(shard.start, shard.stop - min(size, len(shard)))
-                yield dataclasses.replace(shard, start=start, stop=start + min(size, len(shard))), None
-        else:
-            for shard in self._random.sample(missing, min(len(missing), MOST_SAMPLES)):
-                yield shard, None
-            yield missing[-1], None  # once more, without what the first had to import
 
     def _sample(self, stage: Stage, digest: str, shard: Shard, part: Part | None, executor: Executor) -> Measure:
         self._files_made += 1
@@ -223,7 +186,7 @@ class ProbedRun(Run):
         rows = rows_of(stage, shard) if part is None else np.arange(part.queries.start, part.queries.stop)
         self._keep(stage, digest, Sample(len(shard), rows, own), shard, is_whole=part is None)
         if part is not None:
-            return Measure.of(float(len(part.queries)) * len(part.references), len(part.queries), receipt, arrays)
+            return Measure.of(part.work, len(part.queries), receipt, arrays)
         return Measure.of(work_of(stage, shard), base_of(stage, shard), receipt, arrays)
 
     def _keep(self, stage: Stage, digest: str, sample: Sample, shard: Shard, is_whole: bool) -> None:
@@ -240,7 +203,7 @@ class ProbedRun(Run):
 
     def _supply(self, broken: CorruptShard) -> None:
         """Put what a sample needs into the scratch store: a copy of what is in the job's store, or stand-ins."""
-        if time.monotonic() - self._started > LAST_SECONDS or self._stand_in_bytes > MOST_STAND_IN_BYTES:
+        if self._time.is_over or self._stand_in_bytes > MOST_STAND_IN_BYTES:
             raise Unprobed("its inputs are too large for a probe")
         stage, mapped = self._known[broken.digest]
         self._ahead[broken.digest] = min(2 * self._ahead[broken.digest] + 1, MOST_AHEAD)
