@@ -30,9 +30,10 @@ from raybench.errors import CorruptShard, InputError, RaybenchError
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
 from raybench.runs.measured import TAKEN, Measure, Measured, Part, SampleFile
-from raybench.runs.samples import MOST_SAMPLES, ProbeTime, choices
+from raybench.runs.samples import LEAST_OF_SEARCH, LEAST_SAMPLES, MOST_SAMPLES, ProbeTime, choices
 from raybench.runs.sessions import Session
 from raybench.runs.stand_ins import Sample, rows_of, stand_in
+from raybench.search.set_search import SearchRuns
 
 MOST_STAND_IN_BYTES = 3 * 2**30
 MOST_AHEAD = 64  # stand-ins that are made at once
@@ -76,7 +77,9 @@ class ProbedRun(Run):
         self._here = InlineExecutor(session.observer)
         self._done: dict[str, set[str]] = {}  # by digest, file names of shards that are planned
         self._random, self._noise = random.Random(seed), np.random.default_rng(seed)
-        self._samples: dict[str, Sample] = {}
+        self._samples: dict[str, Sample] = {}  # by digest
+        self._of_kin: dict[str, Sample] = {}  # for a stage that has no sample of its own
+        self._searches: dict[str, list[Measure]] = {}  # of which the first of its kin is measured
         self._there: dict[str, set[str]] = {}  # by digest, file names in the job's store
         self._bytes: dict[str, float] = {}  # by digest, what the whole stage publishes
         self._ahead: Counter[str] = Counter()
@@ -126,10 +129,11 @@ class ProbedRun(Run):
         measures: list[Measure] = []
         reason = ""
         inputs = list(inputs_of(stage))
+        input_bytes = sum(self._bytes.get(one, 0.0) for one in {one.digest for one in inputs})
         if missing:
             with self._probing():
                 try:
-                    measures = self._measured(stage, digest, missing, reads_data=not inputs)
+                    measures = self._measured(stage, digest, missing, input_bytes)
                 except (Unprobed, InputError, RaybenchError, ValueError, LookupError) as error:
                     if not inputs:  # no stand-in is to blame: the job itself would fail so
                         raise
@@ -145,7 +149,7 @@ class ProbedRun(Run):
             base=sum(base for _, base in worked),
             largest=max(worked, default=(0.0, 0.0)),
             reads_data=not inputs,
-            input_bytes=sum(self._bytes.get(digest, 0.0) for digest in {one.digest for one in inputs}),
+            input_bytes=input_bytes,
             measures=tuple(measures),
             reason=reason,
         )
@@ -154,19 +158,25 @@ class ProbedRun(Run):
             whole = sum(work_of(stage, shard) for shard in shards)
             self._bytes[digest] = measures[-1].bytes_written / max(measures[-1].work, 1.0) * whole
 
-    def _measured(self, stage: Stage, digest: str, missing: Sequence[Shard], reads_data: bool) -> list[Measure]:
+    def _measured(self, stage: Stage, digest: str, missing: Sequence[Shard], input_bytes: float) -> list[Measure]:
         """Samples of a stage in the order in which they were taken."""
+        reads_data = not any(inputs_of(stage))
         measures: list[Measure] = []
         whole = sum(work_of(stage, shard) for shard in missing)
         executor = self._executor if reads_data or stage.on_device else self._here
         for shard, part in choices(stage, missing, reads_data, self._random):
             is_figure = part is None and not reads_data and len(missing) <= MOST_SAMPLES
             work = work_of(stage, shard) if part is None else part.work
-            if not self._time.allows(work, measures, whole, is_figure):
+            least = LEAST_SAMPLES if part is None else LEAST_OF_SEARCH
+            if not self._time.allows(work, measures, whole, is_figure, least):
                 break
-            if self._time.is_over:
+            if self._time.is_over_for(input_bytes):
                 raise Unprobed("the probe's time is over")
             measures.append(self._sample(stage, digest, shard, part, executor))
+            if part is not None and kin_of(stage) in self._searches:
+                return self._searches[kin_of(stage)]
+        if isinstance(stage, SearchRuns):
+            self._searches[kin_of(stage)] = measures
         return measures
 
     def _sample(self, stage: Stage, digest: str, shard: Shard, part: Part | None, executor: Executor) -> Measure:
@@ -195,7 +205,7 @@ class ProbedRun(Run):
             not len(array) % max(sample.items, 1) or "counts" in sample.arrays for array in sample.arrays.values()
         )
         if digest not in self._samples or divisible:
-            self._samples[digest] = sample
+            self._samples[digest] = self._of_kin[kin_of(stage)] = sample
         if is_whole and digest in self._known:
             _, mapped = self._known[digest]
             if shard == mapped.shards[shard.index]:
@@ -203,7 +213,7 @@ class ProbedRun(Run):
 
     def _supply(self, broken: CorruptShard) -> None:
         """Put what a sample needs into the scratch store: a copy of what is in the job's store, or stand-ins."""
-        if self._time.is_over or self._stand_in_bytes > MOST_STAND_IN_BYTES:
+        if self._time.is_over_for(0) or self._stand_in_bytes > MOST_STAND_IN_BYTES:
             raise Unprobed("its inputs are too large for a probe")
         stage, mapped = self._known[broken.digest]
         self._ahead[broken.digest] = min(2 * self._ahead[broken.digest] + 1, MOST_AHEAD)
@@ -223,9 +233,10 @@ class ProbedRun(Run):
             return mapped.read(shard.index)
         except CorruptShard:
             pass
-        if digest not in self._samples:
+        sample = self._samples.get(digest) or self._of_kin.get(kin_of(stage))
+        if sample is None:
             raise WalkEnded(f"{stage.name}: could not be probed")
-        return stand_in(stage, self._samples[digest], shard, self._noise)
+        return stand_in(stage, sample, shard, self._noise)
 
     @contextmanager
     def _probing(self) -> Iterator[None]:
@@ -243,6 +254,11 @@ class Unprobed(RaybenchError):
 
 def _parts(receipt: Receipt) -> tuple[float, float, float]:
     return receipt.load_seconds, receipt.compute_seconds, receipt.publish_seconds
+
+
+def kin_of(stage: Stage) -> str:
+    """What stages have in common whose samples may stand for each other: codecs are searched alike."""
+    return f"{stage.name} {getattr(stage, 'distances', '')}"
 
 
 def work_of(stage: Stage, shard: Shard) -> float:
