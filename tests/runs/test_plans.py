@@ -1,5 +1,6 @@
 """`raybench plan`: stages, shards and items of the real run, and its time within a factor of two; leaves nothing."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, only_line
 
+from raybench import storage
 from raybench.benchmarks import BENCHMARKS
-from raybench.runs import probed_run
+from raybench.errors import ConfigError
+from raybench.runs import probe_samples as samples
 from raybench.runs.jobs import make_job
-from raybench.runs.plan import plan_all
+from raybench.runs.plan import plan_all, scratch_folder
 
 INLINE = ("--ray", "off")
 KEYS = ["stages", "wall_seconds", "gpu_hours", "cost", "peak_memory_bytes", "bottleneck", "probe"]
@@ -56,8 +59,8 @@ def stages_of(manifest):
 @pytest.fixture
 def few_samples(monkeypatch):
     """Where the time does not count: two samples of each stage."""
-    monkeypatch.setattr(probed_run, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(probed_run, "SHARE", 0.0)
+    monkeypatch.setattr(samples, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(samples, "SHARE", 0.0)
 
 
 @pytest.mark.parametrize("benchmark", JOBS)
@@ -141,7 +144,7 @@ def test_what_a_run_would_trip_over_is_said(raybench, tmp_path):
 
 
 def test_gpus_are_counted_where_there_are_any(local_ray, few_samples, raybench, tmp_path):
-    given = ("disc2021", *JOBS["disc2021"], "--out", tmp_path / "out")
+    given = ("hpatches-matching", *JOBS["hpatches-matching"], "--out", tmp_path / "out")
     said = raybench("plan", *given, "--gpus", "1,8", "--format", "json")
     assert said.code == 0, said.err
     found = json.loads(said.out)
@@ -149,6 +152,19 @@ def test_gpus_are_counted_where_there_are_any(local_ray, few_samples, raybench, 
     assert found["probe"]["where"] == "on Ray"
     assert "GPU" in found["bottleneck"]
     assert not (tmp_path / "out").exists()
+
+
+def test_on_a_cluster_the_probe_works_beside_the_store_and_leaves_nothing_there(tmp_path):
+    job, settings = make_job(BENCHMARKS["hpatches-matching"].open(), {"ray": "10.0.0.1:6379", **FEATURES})
+    with (
+        pytest.raises(ConfigError, match="a place that all nodes reach; give --out or --store"),
+        scratch_folder(job, settings),
+    ):
+        pass
+    with scratch_folder(dataclasses.replace(job, store=str(tmp_path / "store")), settings) as folder:
+        assert folder.startswith(str(tmp_path / "store/plan-"))
+        storage.publish(f"{folder}/samples/1", b"sample")
+    assert not list((tmp_path / "store").iterdir())
 
 
 def vectors(folder, queries, references, dimension=128):
