@@ -210,3 +210,16 @@ def test_columns_without_a_row_are_written_and_read_back():
         "rank": 0,
         "name": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import no_such_package\n", "failing imports no_such_package, which is not there; pip install it"),
+        ("one = 1\ntwo = three\n", "NameError: name 'three' is not defined, at {}/failing.py:2"),
+    ],
+)
+def test_a_module_that_can_not_be_imported_is_told_by_its_line_or_by_what_it_lacks(raybench, here, text, words):
+    (here / "failing.py").write_text(text)
+    said = raybench("check", "hbench-classification", *GIVEN, "--descriptor", "failing:Mine")
+    only_line(said, words.format(here))
