@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from raybench.runs.report.layouts import layout_of
 from raybench.runs.report.leaderboard import Board, leaderboard
 from raybench.runs.report.markup import Child, Html, element, folded
 from raybench.runs.report.overview import overview, overview_chart, page_header, title_of
+from raybench.runs.report.pictures import Chosen, chosen_pictures
 from raybench.runs.report.provenance import provenance
 from raybench.runs.report.shown import Section, Shown, sections_of
 from raybench.runs.report.slices import breakdowns
@@ -25,15 +27,27 @@ from raybench.runs.report.thresholds import threshold_card
 __all__ = ["Shown", "write_report"]
 
 
+@dataclass(frozen=True)
+class Pictures:
+    """What galleries of the page show, by number of section."""
+
+    chosen: dict[int, list[Chosen]]
+    left_out: dict[int, int]
+    images: PageImages
+
+    def gallery(self, section: Section) -> Html | None:
+        return gallery(section, self.chosen[section.number], self.left_out.get(section.number, 0), self.images)
+
+
 def write_report(runs: Sequence[Shown], title: str = "", made: datetime | None = None) -> str:
     """The page for these runs, by benchmark in this order; `made` is when, in UTC."""
     sections = sections_of(runs)
     boards = [Board.of(section) for section in sections]
     charts: list[dict[str, Any]] = [overview_chart(boards)] if len(boards) > 1 else []
-    images = PageImages()
+    pictures = Pictures(*chosen_pictures(sections), PageImages())
     parts, data = [], []
     for board in boards:
-        html, own = _section(board, images, charts)
+        html, own = _section(board, pictures, charts)
         parts.append(html)
         data.append(own)
     heading = title or title_of(sections)
@@ -71,7 +85,7 @@ def _document(title: str, navigation: Html, content: Child, known: dict[str, Any
     return f"<!doctype html>{element('html', head, body, lang='en')}\n"
 
 
-def _section(board: Board, images: PageImages, charts: list[dict[str, Any]]) -> tuple[Html, dict[str, Any]]:
+def _section(board: Board, pictures: Pictures, charts: list[dict[str, Any]]) -> tuple[Html, dict[str, Any]]:
     """A benchmark's part of the page, and the data of its charts; those of breakdowns are added to `charts`."""
     section = board.section
     slices = breakdowns(section, len(charts))
@@ -86,7 +100,7 @@ def _section(board: Board, images: PageImages, charts: list[dict[str, Any]]) -> 
         _part(section, "curves", "Curves", element("div", class_="curves") if curves else None),
         _part(section, "thresholds", "Which threshold to use", threshold_card(section)),
         _part(section, "differences", "Where two runs differ", element("div", class_="differences") if units else None),
-        _part(section, "gallery", "Gallery", gallery(section, images)),
+        _part(section, "gallery", "Gallery", pictures.gallery(section)),
         _part(section, "breakdowns", "Breakdowns", slices.html or None),
         _part(section, "more", "Everything else", [every_table(section), provenance(section)]),
     ]

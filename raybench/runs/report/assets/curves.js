@@ -103,7 +103,7 @@ class CurveChart {
       cursor: { y: false, drag: { x: false, y: false } },
       series: [{}, ...this.runs.map((run) => lineOf(run, { show: !this.state.hidden.has(run) }))],
       plugins: [valueBox(words)],
-      hooks: { drawClear: [(chart) => this.mark(chart, isRoc)] },
+      hooks: { draw: [(chart) => this.mark(chart, isRoc)] },
       padding: [10, 14, 0, 0],
     }, [x, ...values]);
   }
