@@ -125,7 +125,7 @@ def heat_map(runs: Sequence[NamedRun], one: Slice, points: Sequence[Point]) -> H
     """A table whose cells are shaded from the least to the most of its figures."""
     values = {(_cells(one.rows, point), _cells(one.columns, point)): point.value for point in points}
     rows = list(dict.fromkeys(row for row, _ in values))
-    columns = list(dict.fromkeys(column for _, column in values))
+    columns = list(dict.fromkeys(column for (_, column), value in values.items() if value is not None))
     defined = [value for value in values.values() if value is not None]
     least, most = (min(defined), max(defined)) if defined else (0.0, 1.0)
     head = element(

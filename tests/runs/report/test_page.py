@@ -126,7 +126,7 @@ def test_a_figure_of_which_less_is_better_has_the_least_in_bold():
 
 
 def test_what_stands_for_a_run_is_a_mean_of_tasks_or_its_best_variant():
-    patches, copies = (Board.of(section) for section in sections_of(several_runs()))
+    patches, _ = (Board.of(section) for section in sections_of(several_runs()))
     assert patches.headline("sift").measured.value == pytest.approx(0.85)
     assert patches.headline("sift").words == "mean of 2 rows"
     rows = (("Flat", "None", 0.3), ("PCA", "None", 0.4))
