@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from raybench.runs.report.layouts import BEST, LOWER_IS_BETTER, MEAN, NOISE_WORDS, Layout, layout_of
-from raybench.runs.report.markup import Html, element
+from raybench.runs.report.markup import Html, element, joined_html
 from raybench.runs.report.measured import Measured, MeasuredRow, measured_rows
 from raybench.runs.report.shown import NamedRun, Section
 
@@ -73,6 +73,29 @@ class Board:
 
 
 def leaderboard(board: Board) -> Html:
+    """Runs beside each other; of a single run every row with every figure."""
+    return _of_one_run(board) if len(board.section.runs) == 1 else _of_runs(board)
+
+
+def _of_one_run(board: Board) -> Html:
+    (rows,) = board.rows.values()
+    figures = board.figures
+    head = element("tr", element("th", "row", scope="col"), [element("th", figure, scope="col") for figure in figures])
+    body = [
+        element(
+            "tr",
+            element("th", " · ".join(_key_words(key, cell) for key, cell in row.keys.items()), scope="row"),
+            [figure_cell(row.figures[figure], "") for figure in figures],
+        )
+        for row in rows
+    ]
+    tools = element("div", percent_words(), copy_buttons(), class_="tools")
+    return element(
+        "div", tools, _framed(element("thead", head), element("tbody", body), "figures"), class_="board views"
+    )
+
+
+def _of_runs(board: Board) -> Html:
     """Every view of the figures, one of which is shown, with its tools."""
     choices, figures = board.choices(), board.figures
     views = [(figure, chosen) for figure in figures for chosen in choices]
@@ -148,8 +171,13 @@ def board_table(
         for number, (run, row) in enumerate(zip(runs, grid, strict=True))
     ]
     caption = element("caption", f"{figure}, percent" if figure else "percent", class_="unseen")
-    table = element("table", caption, element("thead", head), element("tbody", body), class_="sortable figures")
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"figures {figure}")
+    return _framed(joined_html([caption, element("thead", head)]), element("tbody", body), f"figures {figure}")
+
+
+def _framed(head: Html, body: Html, label: str) -> Html:
+    """A table that may be wider than the page."""
+    table = element("table", head, body, class_="sortable figures")
+    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
 def figure_cell(cell: Measured, mark: str) -> Html:
@@ -199,8 +227,11 @@ def _baseline(runs: Sequence[NamedRun]) -> Html | None:
 
 
 def _column(row: MeasuredRow, layout: Layout) -> tuple[str, ...]:
-    cells = [(key, row.keys[key]) for key in layout.across if key in row.keys]
-    return tuple(NOISE_WORDS.get(cell, cell) if key == "noise" else cell for key, cell in cells)
+    return tuple(_key_words(key, row.keys[key]) for key in layout.across if key in row.keys)
+
+
+def _key_words(key: str, cell: str) -> str:
+    return NOISE_WORDS.get(cell, cell) if key == "noise" else cell
 
 
 def _title(column: tuple[str, ...], columns: Sequence[tuple[str, ...]]) -> tuple[str, str]:

@@ -65,6 +65,18 @@ function runBoxes(runs, changed, words = () => "") {
   return make("div", { className: "run-boxes", role: "group", "aria-label": "runs shown" }, boxes);
 }
 
+/** Places on an axis, without those that stand too close to the one before. */
+function apart(places, isWide) {
+  const at = (value) => (isWide ? Math.log(value) : value);
+  const least = (at(places.at(-1)) - at(places[0])) / 18;
+  let last = -Infinity;
+  return places.map((value) => {
+    if (at(value) - last < least) return "";
+    last = at(value);
+    return value;
+  });
+}
+
 /** Lines of runs over numbers (`lines`) or categories (`profile`), with boxes to show and hide them. */
 function drawLines(host, given) {
   const isProfile = given.kind === "profile";
@@ -77,8 +89,8 @@ function drawLines(host, given) {
     lines: given.runs.map((run, number) => [run, given.values[number][place]]).filter(([, value]) => value !== null)
       .sort((a, b) => b[1] - a[1]).map(([run, value]) => [run, percent(value)]),
   });
-  const named = { splits: () => x, values: () => given.categories, rotate: 35, align: 1, size: 100, labelSize: 0, label: "" };
-  const counted = { splits: () => x, values: (_, splits) => splits.map((value) => (value >= 1000 ? `${value / 1000}k` : value)), size: 34, filter: (_, splits) => splits };
+  const named = { splits: () => x, values: () => given.categories, rotate: -35, size: 96, labelSize: 0, label: "" };
+  const counted = { splits: () => x, values: (_, splits) => apart(splits, isWide).map((value) => (value >= 1000 ? `${value / 1000}k` : value)), size: 34, filter: (_, splits) => splits };
   const across = isProfile ? { time: false, range: [-0.35, x.length - 0.65] } : { time: false, distr: isWide ? 3 : 1, range: isWide ? [x[0] * 0.9, x[x.length - 1] * 1.1] : (_, least, most) => [least - 0.03 * (most - least), most + 0.03 * (most - least)] };
   const chart = plot(host, {
     height: isProfile ? 360 : HEIGHT,
@@ -100,7 +112,7 @@ function drawLines(host, given) {
 function drawPairs(host, first, second, points, picked) {
   const sorted = points.map((point, place) => ({ ...point, place })).sort((a, b) => a.a - b.a);
   const part = (is) => sorted.map((point) => (is(point.b - point.a) ? point.b : null));
-  const dots = (colour) => ({ stroke: colour, fill: colour, paths: () => null, points: { show: true, size: 8, fill: colour, stroke: cssValue("--paper"), width: 1 } });
+  const dots = (colour) => ({ stroke: colour, fill: colour, paths: () => null, points: { show: true, size: 10, fill: colour, stroke: cssValue("--paper"), width: 1 } });
   const nearest = (chart) => {
     const { left, top } = chart.cursor;
     let best = null, least = 24 ** 2;
@@ -119,6 +131,21 @@ function drawPairs(host, first, second, points, picked) {
     chart.ctx.moveTo(at(0, "x"), at(0, "y"));
     chart.ctx.lineTo(at(1, "x"), at(1, "y"));
     chart.ctx.stroke();
+    chart.ctx.restore();
+  };
+  const counts = new Map();
+  sorted.forEach(({ a, b }) => counts.set(`${a} ${b}`, (counts.get(`${a} ${b}`) ?? 0) + 1));
+  const crowds = (chart) => {
+    const ratio = devicePixelRatio;
+    chart.ctx.save();
+    chart.ctx.fillStyle = cssValue("--quiet");
+    chart.ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    for (const [place, count] of counts) {
+      const [a, b] = place.split(" ").map(Number);
+      const [x, y] = [chart.valToPos(a, "x", true), chart.valToPos(b, "y", true)];
+      chart.ctx.textAlign = a > 0.5 ? "right" : "left";
+      if (count > 1) chart.ctx.fillText(`×${count}`, x + (a > 0.5 ? -9 : 9) * ratio, y + (b > 0.5 ? 14 : -7) * ratio);
+    }
     chart.ctx.restore();
   };
   let under = null;
@@ -140,7 +167,7 @@ function drawPairs(host, first, second, points, picked) {
     axes: [axis(`${nameOf(first)}, %`, { values: inPercent, size: 34 }), axis(`${nameOf(second)}, %`, { values: inPercent, size: 44 })],
     cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
     series: [{}, dots(colourOf(first)), dots(colourOf(second)), dots(cssValue("--quiet"))],
-    hooks: { drawClear: [diagonal], setCursor: [follow] },
+    hooks: { drawClear: [diagonal], draw: [crowds], setCursor: [follow] },
     padding: [12, 14, 0, 0],
   }, [sorted.map((point) => point.a), part((by) => by < 0), part((by) => by > 0), part((by) => by === 0)]);
   chart.over.append(box);
