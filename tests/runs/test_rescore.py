@@ -47,7 +47,11 @@ def test_pictures_are_drawn_where_the_images_are_still_there(copies, raybench, t
     given = ("--data", copies / "disc", "--descriptor", "thumbnail", "--codecs", "Flat", *INLINE)
     assert raybench("run", "disc2021", *given, "--out", tmp_path / "run").code == 0
     assert raybench("rescore", tmp_path / "run", "--out", tmp_path / "again", "--k", 2, *INLINE).code == 0
-    assert sorted(path.name for path in (tmp_path / "again/pictures").iterdir()) == ["false_alarms.jpg", "missed.jpg"]
+    assert sorted(path.name for path in (tmp_path / "again/pictures").iterdir()) == [
+        "cases.json",
+        "false_alarms.jpg",
+        "missed.jpg",
+    ]
 
 
 @pytest.fixture(scope="module")
