@@ -38,13 +38,17 @@ class DrawnRuns:
 
 
 def shared_samples(runs: Sequence[FinishedRun]) -> list[SharedSamples]:
-    """For each sample that more than one run has: theirs, over the units that they share."""
+    """For each sample of a figure that is compared: those that runs have of it, over the units that they share.
+
+    A run whose codec failed has a row, but no sample for it.
+    """
     known = [run.stored.by_figure for run in runs]
+    shown = [{FigureOf(cell.row, cell.figure) for cell in run.cells} for run in runs]
     found: list[SharedSamples] = []
     done: set[FigureOf] = set()
     for figure in dict.fromkeys(figure for figures in known for figure in figures):
         members = tuple(number for number, figures in enumerate(known) if figure in figures)
-        if figure not in done and len(members) > 1:
+        if figure not in done and (len(members) > 1 or all(figure in figures for figures in shown)):
             samples = [known[number][figure] for number in members]
             done.update(samples[0].figures)
             names = [runs[number].name for number in members]

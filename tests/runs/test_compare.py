@@ -13,10 +13,12 @@ from PIL import Image
 
 from raybench import storage
 from raybench.benchmarks.samples import INDEX, SamplesIndex, sample_file
+from raybench.cli import compare as cli_compare
 from raybench.cli.commands import exit_code
 from raybench.errors import InputError
 from raybench.metrics.samples import FigureOf, MeanOf, MeanSample, Units
 from raybench.runs.compare import COLUMNS, compare
+from raybench.runs.compare_words import FORMATS
 from raybench.runs.finished import finished_manifest
 from raybench.runs.manifest import Manifest
 from raybench.runs.samples import read_samples
@@ -275,7 +277,7 @@ NOISES = ("e", "h", "t")
 SEQUENCES = ("i_a", "i_b", "v_a", "v_b", "v_c")
 
 
-def made_run(out, values, splits=("full",), sequences=SEQUENCES):
+def made_run(out, values, splits=("full",), sequences=SEQUENCES, failed=()):
     """A finished run of hpatches-matching, of which only what is compared is there: values (noises, sequences)."""
     rows, samples, means = [], {}, []
     for split in splits:
@@ -289,6 +291,7 @@ def made_run(out, values, splits=("full",), sequences=SEQUENCES):
         rows += [
             (split, noise, value, 0.5) for noise, value in zip((*NOISES, "mean"), (*each, np.mean(each)), strict=True)
         ]
+    rows += [(split, noise, None, None) for split in failed for noise in (*NOISES, "mean")]
     table = Table("hpatches_matching", ("split", "noise", "map", "success_rate"), tuple(rows))
     samples[INDEX] = SamplesIndex("sequences", tuple(means), {}).to_json()
     for name, data in {"hpatches_matching.csv": table.to_csv().encode(), **samples}.items():
@@ -315,6 +318,15 @@ def test_a_figure_without_sample_has_a_value_only(tmp_path):
     found = compare([made_run(tmp_path / "one", values), made_run(tmp_path / "other", values)], draws=20)
     line = next(line for line in found.table.rows if line[2] == "success_rate")
     assert line[3:] == (0.5, *[None] * 8)
+
+
+def test_a_run_that_has_no_value_leaves_the_others_theirs(tmp_path):
+    values = np.random.default_rng(0).random((3, 5))
+    one = made_run(tmp_path / "one", values, ("full", "a"))
+    found = compare([one, made_run(tmp_path / "other", values, failed=("a",))], draws=20)
+    lines = {line[0]: line for line in found.table.rows if line[1:3] == ("a | e", "map")}
+    assert lines["one"][4] < lines["one"][3] < lines["one"][5]
+    assert (lines["one"][11], lines["other"][3:]) == ("a", (None,) * 9)
 
 
 def test_other_splits_make_runs_incomparable(raybench, tmp_path):
@@ -374,6 +386,10 @@ def test_json_holds_what_was_compared(raybench, folder, tmp_path):
         "seed": 0,
     }
     assert list(found["records"][0]) == list(COLUMNS)
+
+
+def test_every_form_that_is_offered_is_written():
+    assert set(cli_compare.FORMATS) == set(FORMATS)
 
 
 def test_tables_for_papers_have_the_best_in_bold(raybench, folder):
