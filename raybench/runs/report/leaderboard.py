@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raybench.runs.report.layouts import BEST, LOWER_IS_BETTER, MEAN, NOISE_WORDS, Layout, layout_of
 from raybench.runs.report.markup import Html, element, joined_html
-from raybench.runs.report.measured import Measured, MeasuredRow, measured_rows
+from raybench.runs.report.measured import Measured, MeasuredRow, mean_of, measured_rows
 from raybench.runs.report.shown import NamedRun, Section
 
 MOST_VIEWS = 60  # of one benchmark; beyond, only its first figure has every choice
@@ -66,10 +66,10 @@ class Board:
         if not found:
             return None
         if len(found) == 1 or self.layout.overall == BEST:
-            row, best = max(found, key=lambda pair: pair[1].value or 0.0)
+            row, best = max(found, key=lambda pair: pair[1].sure or 0.0)
             words = row.name if len(found) == 1 else f"{row.name}, the best of {len(found)}"
             return Headline(best, words)
-        return Headline(Measured(_mean(one.value for _, one in found)), f"mean of {len(found)} rows")
+        return Headline(mean_of([one for _, one in found]), f"mean of {len(found)} rows")
 
 
 def leaderboard(board: Board) -> Html:
@@ -131,7 +131,7 @@ def copy_buttons() -> Html:
 
 
 def percent_words() -> Html:
-    return element("span", "all in percent", class_="unit")
+    return element("span", "percent", class_="unit")
 
 
 def view(board: Board, figure: str, chosen: dict[str, str]) -> Html:
@@ -147,7 +147,7 @@ def view(board: Board, figure: str, chosen: dict[str, str]) -> Html:
     titles = [_title(column, columns) for column in columns]
     if board.layout.overall == MEAN and not board.layout.stands_for and len(columns) > 1:
         titles.append(("mean", "mean of the columns"))
-        grid = [[*row, Measured(_mean(cell.value for cell in row))] for row in grid]
+        grid = [[*row, mean_of(row)] for row in grid]
     return board_table(board.section.runs, titles, grid, figure)
 
 
@@ -246,18 +246,12 @@ def _title(column: tuple[str, ...], columns: Sequence[tuple[str, ...]]) -> tuple
 
 
 def _marks(cells: Sequence[Measured], lower: bool) -> list[str]:
-    """Which of a column's cells is best and which second, by what is shown; nothing where only one run is."""
-    shown = [None if cell.value is None else round(cell.value, 4) for cell in cells]
+    """Which of a column's cells is best and which second, in the worst order of ties; nothing where only one run is."""
+    shown = [None if cell.sure is None else round(cell.sure, 4) for cell in cells]
     ranked = sorted({value for value in shown if value is not None}, reverse=not lower)
     if len(cells) < 2 or len(ranked) < 2:
         return ["" for _ in shown]
     return ["best" if value == ranked[0] else "second" if value == ranked[1] else "" for value in shown]
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    defined = [value for value in found if value is not None]
-    return sum(defined) / len(defined) if defined and len(defined) == len(found) else None
 
 
 def _exact(value: float | None) -> str | None:

@@ -102,7 +102,12 @@ def test_the_best_is_bold_and_the_second_underlined_with_its_interval():
     page = write_report([patch_run(name) for name in ("meanstd", "sift", "orb")])
     rows = first_table(page)
     assert rows[0][1:] == [["easy"], ["hard"], ["mean"]]
-    assert rows[2] == [["sift"], ["90.00", "80.00–95.00"], ["80.00", "ties", "10.00–100.00"], ["85.00"]]
+    assert rows[2] == [
+        ["sift"],
+        ["90.00", "80.00–95.00"],
+        ["80.00", "ties", "75.00–90.00"],
+        ["85.00", "ties", "82.50–90.00"],
+    ]
     assert re.findall(r'<(b|u) class="v">([\d.]+)', page)[:6] == [
         ("b", "90.00"), ("u", "80.00"), ("b", "85.00"), ("u", "70.00"), ("b", "85.00"), ("u", "77.50"),
     ]  # fmt: skip
@@ -116,10 +121,12 @@ def test_a_single_run_shows_every_row_with_every_figure_and_no_winner():
     assert rows[2][2] == ["–"] and '<b class="v">' not in page
 
 
-def test_a_figure_of_which_less_is_better_has_the_least_in_bold():
+def test_less_may_be_better_and_what_rests_on_ties_wins_nothing():
     from raybench.runs.report.leaderboard import _marks
     from raybench.runs.report.measured import Measured
 
+    constant = [Measured(1.0, worst=0.1, best=1.0), Measured(0.9), Measured(0.8)]
+    assert _marks(constant, lower=False) == ["", "best", "second"]
     cells = [Measured(0.1), Measured(0.3), Measured(None), Measured(0.1)]
     assert _marks(cells, lower=True) == ["best", "second", "", "best"]
     assert _marks(cells, lower=False) == ["second", "best", "", "second"]

@@ -82,14 +82,15 @@ function drawLines(host, given) {
   const isProfile = given.kind === "profile";
   const x = isProfile ? given.categories.map((_, place) => place) : given.x;
   const isWide = x[0] > 0 && x[x.length - 1] / x[0] > 8;
-  const marked = { points: { show: true, size: isProfile ? 8 : 6 }, spanGaps: !isProfile };
+  const marked = { points: { show: true, size: isProfile ? 8 : 6, fill: cssValue("--paper") }, spanGaps: !isProfile };
   const series = given.runs.map((run) => lineOf(run, { ...marked, width: isProfile ? 1.5 : 2 }));
   const words = (place) => ({
     title: isProfile ? given.categories[place] : `${given.axis} ${x[place].toLocaleString("en")}`,
     lines: given.runs.map((run, number) => [run, given.values[number][place]]).filter(([, value]) => value !== null)
       .sort((a, b) => b[1] - a[1]).map(([run, value]) => [run, percent(value)]),
   });
-  const named = { splits: () => x, values: () => given.categories, rotate: -35, size: 96, labelSize: 0, label: "" };
+  const fits = host.clientWidth / x.length > 150;
+  const named = { splits: () => x, values: () => given.categories, rotate: fits ? 0 : -35, size: fits ? 30 : 96, labelSize: 0, label: "" };
   const counted = { splits: () => x, values: (_, splits) => apart(splits, isWide).map((value) => (value >= 1000 ? `${value / 1000}k` : value)), size: 34, filter: (_, splits) => splits };
   const across = isProfile ? { time: false, range: [-0.35, x.length - 0.65] } : { time: false, distr: isWide ? 3 : 1, range: isWide ? [x[0] * 0.9, x[x.length - 1] * 1.1] : (_, least, most) => [least - 0.03 * (most - least), most + 0.03 * (most - least)] };
   const chart = plot(host, {
@@ -122,14 +123,17 @@ function drawPairs(host, first, second, points, picked) {
     });
     return best;
   };
+  const worths = sorted.flatMap(({ a, b }) => [a, b]);
+  const least = Math.min(...worths), most = Math.max(...worths), margin = Math.max(0.02, 0.05 * (most - least));
+  const span = { range: [Math.max(-0.03, least - margin), Math.min(1.03, most + margin)] };
   const diagonal = (chart) => {
     const at = (value, scale) => chart.valToPos(value, scale, true);
     chart.ctx.save();
     chart.ctx.strokeStyle = cssValue("--quiet");
     chart.ctx.setLineDash([4, 4]);
     chart.ctx.beginPath();
-    chart.ctx.moveTo(at(0, "x"), at(0, "y"));
-    chart.ctx.lineTo(at(1, "x"), at(1, "y"));
+    chart.ctx.moveTo(at(span.range[0], "x"), at(span.range[0], "y"));
+    chart.ctx.lineTo(at(span.range[1], "x"), at(span.range[1], "y"));
     chart.ctx.stroke();
     chart.ctx.restore();
   };
@@ -160,7 +164,6 @@ function drawPairs(host, first, second, points, picked) {
     const x = chart.valToPos(point.a, "x"), y = chart.valToPos(point.b, "y");
     box.style.transform = `translate(${x > chart.over.clientWidth / 2 ? x - box.offsetWidth - 12 : x + 12}px, ${Math.max(0, Math.min(y - 10, chart.over.clientHeight - box.offsetHeight))}px)`;
   };
-  const span = { range: [-0.03, 1.03] };
   const chart = plot(host, {
     height: 380,
     scales: { x: { time: false, ...span }, y: span },
