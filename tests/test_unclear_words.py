@@ -135,9 +135,9 @@ def test_a_folder_of_runs_names_those_below_it(raybench, tmp_path):
         assert raybench("run", "hbench-classification", *given, "--out", tmp_path / "all" / name).code == 0
     assert runs_below(str(tmp_path / "all")) == ["a", "b"]
     assert runs_below(str(tmp_path)) == ["all/a", "all/b"]
-    only_line(
-        raybench("report", tmp_path / "all", "--out", tmp_path / "r.html"), f"below it: {tmp_path}/all/a {tmp_path}"
-    )
+    said = raybench("report", tmp_path / "all", "--out", tmp_path / "r.html")
+    assert said.code == 0, said.err
+    only_line(raybench("verify", tmp_path / "all"), f"below it: {tmp_path}/all/a {tmp_path}")
     with pytest.raises(ConfigError, match=r"no manifest\.json\); name the --out of a run"):
         finished_manifest(str(tmp_path / "none"))
 
