@@ -109,6 +109,12 @@ class MeanSample:
         """How many items each unit has, whatever they are worth: the same for every method that is measured."""
         return np.bincount(self.unit, minlength=len(self.units))
 
+    @property
+    def has_items(self) -> NDArray[np.bool_]:
+        """By figure, which units have items that count: (figures, units)."""
+        counts: NDArray[np.bool_] = self.by_unit[1] > 0
+        return counts
+
     def to_arrays(self) -> Arrays:
         return {**_header("means", self.figures, self.units), "unit": self.unit, "values": self.values}
 
@@ -153,6 +159,11 @@ class RankedSample:
     def items_by_unit(self) -> NDArray[np.int64]:
         """How many positives each unit has, ranked or missed: the same for every method that is measured."""
         return self.missed + np.bincount(self.first[self.positive], minlength=len(self.units))
+
+    @property
+    def has_items(self) -> NDArray[np.bool_]:
+        """By figure, which units have positives: (figures, units)."""
+        return np.tile(self.items_by_unit > 0, (len(self.figures), 1))
 
     def to_arrays(self) -> Arrays:
         return {
