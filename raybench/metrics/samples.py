@@ -237,6 +237,27 @@ def sample_of(arrays: Arrays) -> Sample:
     return RankedSample(figures, flavours, units, *ranking)
 
 
+def check_arrays(arrays: Arrays) -> None:
+    """Raise ValueError or LookupError unless `sample_of` makes a sample of these arrays that can be drawn."""
+    count, figures = len(arrays["units"]), len(arrays["row"])
+    is_means = arrays["kind"].tolist() == ["means"]
+    placed = ("unit",) if is_means else ("first", "second") if "second" in arrays else ("first",)
+    items = len(arrays[placed[0]])
+    forms = {"kind": ("U", (1,)), "row": ("U", (figures,)), "figure": ("U", (figures,)), "units": ("S", (count,))}
+    forms |= {"stratum": ("i", (count,)), **dict.fromkeys(placed, ("i", (items,)))}
+    if is_means:
+        forms["values"] = ("f", (items, figures))
+    else:
+        forms |= {"positive": ("b", (items,)), "missed": ("i", (count,)), "flavour": ("U", (figures,))}
+    for name, form in forms.items():
+        if (arrays[name].dtype.kind, arrays[name].shape) != form:
+            raise ValueError(f"{name}: {arrays[name].shape} of {arrays[name].dtype}")
+    if not is_means and (arrays["kind"][0] != "ranked" or not set(arrays["flavour"].tolist()) <= set(FLAVOURS)):
+        raise ValueError("unknown kind or flavour")
+    if any(items and not 0 <= arrays[name].min() <= arrays[name].max() < count for name in placed):
+        raise ValueError("an item of no unit")
+
+
 def _header(kind: str, figures: Sequence[FigureOf], units: Units) -> Arrays:
     return {
         "kind": np.array([kind]),

@@ -259,7 +259,7 @@ def test_a_sample_whose_arrays_do_not_fit_is_named(folder, tmp_path):
     file = tmp_path / "broken/samples/Flat_None_knn_pooled.npz"
     with np.load(file) as arrays:
         np.savez(file, **{**arrays, "first": arrays["first"] + QUERIES})
-    with pytest.raises(InputError, match=r"pooled\.npz is no sample of a run"):
+    with pytest.raises(InputError, match=r"pooled\.npz: no sample of a run \(an item of no unit\)"):
         compare([str(folder / "fine"), str(tmp_path / "broken")])
 
 
