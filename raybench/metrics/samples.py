@@ -250,7 +250,7 @@ def check_arrays(arrays: Arrays) -> None:
     else:
         forms |= {"positive": ("b", (items,)), "missed": ("i", (count,)), "flavour": ("U", (figures,))}
     for name, form in forms.items():
-        if (arrays[name].dtype.kind, arrays[name].shape) != form:
+        if (arrays[name].dtype.kind.replace("u", "i"), arrays[name].shape) != form:
             raise ValueError(f"{name}: {arrays[name].shape} of {arrays[name].dtype}")
     if not is_means and (arrays["kind"][0] != "ranked" or not set(arrays["flavour"].tolist()) <= set(FLAVOURS)):
         raise ValueError("unknown kind or flavour")

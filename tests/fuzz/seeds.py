@@ -97,7 +97,7 @@ RESULT = json.dumps({"figures": [{"row": "a", "figure": "uAP", "value": 0.5, "lo
 def samples() -> list[bytes]:
     """What a run keeps of its figures: means, a ranking, and a ranking of pairs of units."""
     units, figure = Units.plain(["a", "b", "c"]), (FigureOf("Flat", "uAP"),)
-    unit, other = np.array([0, 1, 2, 1], np.int32), np.array([0, 2, 2, 0], np.int32)
+    unit, other = np.array([0, 1, 2, 1], np.int32), np.array([0, 2, 2, 0], np.uint8)
     means = MeanSample(figure, units, unit, np.array([[0.25], [0.5], [np.nan], [1.0]]))
     flags, missed = np.array([True, False, True, False]), np.array([0, 1, 0])
     ranked = [RankedSample(figure, ("step_ap",), units, flags, unit, second, missed) for second in (unit, other)]
