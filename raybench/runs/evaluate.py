@@ -130,7 +130,8 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     run.say(f"{job.benchmark}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     run.patiently("the manifest", lambda: _begin(asked, job))
-    run.patiently("the listings", lambda: remember(job, plan))
+    if settings.keep_stages:
+        run.patiently("the listings", lambda: remember(job, plan))
     outcome = _with_notes(run, _with_precision(job, plan.execute(run)))
     outcome = _beside_published(job.benchmark, outcome)
     tables = (outcome.main, *outcome.further)
