@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
@@ -47,7 +48,7 @@ def plan_all(
         session = coming.get()
         with scratch_folder(jobs[0], settings) as scratch:
             run = ProbedRun(jobs[0].store, scratch, session, seed)
-            notes = [*_start_notes(jobs), *(note for one in plans for note in _walked(run, one))]
+            notes = [*_start_notes(jobs, settings), *(note for one in plans for note in _walked(run, one))]
         driver_seconds = max(time.monotonic() - begun - run.probing_seconds, 0.0)  # with the start
         return _estimate(run, session, driver_seconds, tuple(gpus), price, notes)
 
@@ -74,9 +75,14 @@ def _walked(run: ProbedRun, plan: Plan) -> list[str]:
     return []
 
 
-def _start_notes(jobs: Sequence[Job[Any]]) -> list[str]:
-    from_results = any(getattr(job.options, "results", None) for job in jobs)
-    return ["begins from finished results: only figures and tables are computed"] if from_results else []
+def _start_notes(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
+    notes = []
+    if any(getattr(job.options, "results", None) for job in jobs):
+        notes.append("begins from finished results: only figures and tables are computed")
+    busy, cpus = os.getloadavg()[0], os.cpu_count() or 1
+    if settings.ray in ("off", "local") and busy > cpus + 1:
+        notes.append(f"this machine is busy (load {busy:.0f} on {cpus} CPUs); so will be a run, and so is the estimate")
+    return notes
 
 
 @contextmanager
