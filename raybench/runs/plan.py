@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from raybench import storage
@@ -95,13 +95,19 @@ def scratch_folder(job: Job[Any], settings: Settings) -> Iterator[str]:
     near = job.store or job.out
     if not near:
         raise ConfigError(
-            "plan: on a cluster the probe needs a place that all nodes reach; give --out or --store, left as it is"
+            "plan: on a cluster the probe needs a place that all nodes reach; give --out or --store "
+            "(what it puts there is removed)"
         )
     folder = storage.join(near, f"plan-{time.time_ns():x}")
+    path = storage.local_path(near)
+    is_new = path is not None and not path.exists()
     try:
         yield folder
     finally:
         storage.delete_folder(folder)
+        if path is not None and is_new:
+            with suppress(OSError):  # somebody else put something there meanwhile
+                path.rmdir()
 
 
 def _estimate(

@@ -106,6 +106,18 @@ def test_stages_that_were_removed_are_said(run, raybench):
     only_line(raybench("verify", run), run, "none of its stages is in the store", "run it again and keep them")
 
 
+def test_a_run_of_which_nothing_can_be_verified_is_not_called_unchanged(run, raybench):
+    manifest = json.loads((run / "manifest.json").read_text())
+    for stage in manifest["stages"]:
+        if (folder := run / "stages" / stage["digest"]).exists():
+            shutil.rmtree(folder)
+    (folder / "000000.shard").parent.mkdir()
+    (folder / "000000.shard").write_bytes(b"of another cut")
+    shutil.rmtree(run / "results")
+    shutil.rmtree(run / "curves")
+    only_line(raybench("verify", run), run, "nothing could be verified (read-vectors: ")
+
+
 def test_what_is_gone_of_the_stages_is_not_verified_and_that_is_said(run, raybench):
     shutil.rmtree(stage_folder(run, "pairs"))
     said = raybench("verify", run)
