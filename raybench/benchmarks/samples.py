@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ def read_sample(data: bytes) -> Sample:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             sample = sample_of({name: file[name] for name in file.files})
-        sample.draw(np.ones(len(sample.units), np.int64))  # arrays that do not fit each other show in any draw
+        replace(sample).draw(np.ones(len(sample.units), np.int64))  # arrays that do not fit each other show in any draw
     except (OSError, EOFError, zipfile.BadZipFile, LookupError, TypeError, AttributeError) as error:
         raise ValueError(reason_of(error)) from None
     return sample
