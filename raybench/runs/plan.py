@@ -100,14 +100,14 @@ def scratch_folder(job: Job[Any], settings: Settings) -> Iterator[str]:
         )
     folder = storage.join(near, f"plan-{time.time_ns():x}")
     path = storage.local_path(near)
-    is_new = path is not None and not path.exists()
+    new = [] if path is None else [above for above in (path, *path.parents) if not above.exists()]
     try:
         yield folder
     finally:
         storage.delete_folder(folder)
-        if path is not None and is_new:
-            with suppress(OSError):  # somebody else put something there meanwhile
-                path.rmdir()
+        with suppress(OSError):  # somebody else put something there meanwhile
+            for above in new:
+                above.rmdir()
 
 
 def _estimate(
