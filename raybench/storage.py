@@ -59,7 +59,9 @@ class Entry(NamedTuple):
 
 
 def join(uri: str, *parts: str) -> str:
-    """The URI of something below a folder."""
+    """The URI of something below a folder. No folder is not the root of the disk: a job without one wrote there."""
+    if not uri:
+        raise ConfigError(f"no folder is given for {'/'.join(parts)}; name one")
     return "/".join([uri.rstrip("/"), *(part.strip("/") for part in parts)])
 
 

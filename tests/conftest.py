@@ -61,7 +61,7 @@ def outputs_of_every_plan(run, folder: Path) -> set[tuple[bytes, ...]]:
         out = folder / executor / size
         where = ("--ray", "off") if executor == "inline" else ("--device", "cpu", "--cpus", "2")
         run(out, *(() if size == "default" else ("--shard-size", size)), *where)
-        files = sorted([*out.glob("*.csv"), *out.glob("tables/*"), *out.glob("results/*/*/*")])
+        files = sorted([*out.glob("*.csv"), *out.glob("tables/*"), *out.glob("results/*/*/*"), *out.glob("samples/*")])
         seen.add(tuple(file.read_bytes() for file in files))
     return seen
 

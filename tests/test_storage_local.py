@@ -463,3 +463,9 @@ def test_an_error_of_one_comes_at_its_place():
     assert [next(results) for _ in range(3)] == [0, 0, 1]
     with pytest.raises(ZeroDivisionError):
         next(results)
+
+
+def test_no_folder_is_not_the_root_of_the_disk():
+    assert storage.join("/", "stages") == "/stages"
+    with pytest.raises(ConfigError, match="no folder is given for stages/x"):
+        storage.join("", "stages", "x")

@@ -135,9 +135,9 @@ def test_a_folder_of_runs_names_those_below_it(raybench, tmp_path):
         assert raybench("run", "hbench-classification", *given, "--out", tmp_path / "all" / name).code == 0
     assert runs_below(str(tmp_path / "all")) == ["a", "b"]
     assert runs_below(str(tmp_path)) == ["all/a", "all/b"]
-    only_line(
-        raybench("report", tmp_path / "all", "--out", tmp_path / "r.html"), f"below it: {tmp_path}/all/a {tmp_path}"
-    )
+    said = raybench("report", tmp_path / "all", "--out", tmp_path / "r.html")
+    assert said.code == 0, said.err
+    only_line(raybench("verify", tmp_path / "all"), f"below it: {tmp_path}/all/a {tmp_path}")
     with pytest.raises(ConfigError, match=r"no manifest\.json\); name the --out of a run"):
         finished_manifest(str(tmp_path / "none"))
 
@@ -210,3 +210,16 @@ def test_columns_without_a_row_are_written_and_read_back():
         "rank": 0,
         "name": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import no_such_package\n", "failing imports no_such_package, which is not there; pip install it"),
+        ("one = 1\ntwo = three\n", "NameError: name 'three' is not defined, at {}/failing.py:2"),
+    ],
+)
+def test_a_module_that_can_not_be_imported_is_told_by_its_line_or_by_what_it_lacks(raybench, here, text, words):
+    (here / "failing.py").write_text(text)
+    said = raybench("check", "hbench-classification", *GIVEN, "--descriptor", "failing:Mine")
+    only_line(said, words.format(here))

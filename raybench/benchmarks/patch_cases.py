@@ -163,7 +163,10 @@ def first_of_each(order: NDArray[np.int64], group: NDArray[np.int64], most: int 
 
 
 def cases_file(strips: Strips, row: str, cases: Iterable[PatchCase]) -> bytes:
-    """The cases with their patches, as a file's content; a patch that can't be read leaves its frame empty."""
+    """The cases with their patches, as a file's content; a patch that can't be read leaves its frame empty.
+
+    Cases of which nothing can be read are left out: a run may rest on vectors in the store, long after the strips.
+    """
     chosen = list(cases)
     wanted: dict[int, set[int]] = {}
     for case in chosen:
@@ -171,7 +174,8 @@ def cases_file(strips: Strips, row: str, cases: Iterable[PatchCase]) -> bytes:
             wanted.setdefault(one.image, set()).add(one.patch)
     read = in_parallel(lambda item: _thumbnails(strips, *item), wanted.items())
     pixels = {place: jpeg for found in read for place, jpeg in found.items()}
-    return cases_text([_picture(case, strips, row, pixels) for case in chosen])
+    pictures = [_picture(case, strips, row, pixels) for case in chosen]
+    return cases_text([picture for picture in pictures if any(panel.jpeg for panel in picture.panels)])
 
 
 def _thumbnails(strips: Strips, image: int, patches: set[int]) -> dict[tuple[int, int], bytes]:

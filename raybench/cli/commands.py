@@ -1,9 +1,9 @@
 """The command line: parse, call the library, print. Options, outputs and exit codes are a contract (see the README).
 
 Every option is accepted with `-` or `_`. A problem of the user's is one line on standard error and exit code 2; a shard
-that failed for good is 3; a figure below `--fail-below` is 4; figures that differ from what they should be are 5; an
-interrupt is 130 and says how to go on. Each command imports what it needs when it runs, so that help and lists are
-there at once.
+that failed for good, or a class of the user's own that raises in a run, is 3; a figure below `--fail-below` is 4;
+figures that differ from what they should be are 5; an interrupt is 130 and says how to go on. Each command imports what
+it needs when it runs, so that help and lists are there at once.
 """
 
 from __future__ import annotations

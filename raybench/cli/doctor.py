@@ -21,7 +21,8 @@ def doctor(uris: tuple[str, ...], with_ray: bool, kind: str) -> None:
 
     Each URI, such as s3://bucket/path, is tried: a small file is written there, listed, read and deleted.
     """
-    from raybench.cli.findings import LOOK, examined
+    from raybench.cli.findings import examined
+    from raybench.cli.probes import LOOK
     from raybench.cli.tables import terminal_width
     from raybench.masking import masked
     from raybench.table import Table

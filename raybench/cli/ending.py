@@ -8,12 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import click
+
 from raybench import storage
 from raybench.benchmarks.options import Option
-from raybench.cli.lines import say
-from raybench.cli.tables import show_table
+from raybench.cli.lines import command_lines, say
+from raybench.cli.tables import show_table, terminal_width
 from raybench.engine.progress_words import duration, size
+from raybench.masking import masked
 from raybench.table import Cell, Table
+from raybench.visible import visible_lines
 
 MOST_STAGES = 6  # with a line of their own, the longest
 LEAST_SHARE = 0.02  # of the stages' seconds, for a line of its own
@@ -57,10 +61,12 @@ class Spent:
 
 def show_ending(records: Sequence[Mapping[str, Any]], seconds: float, again: Sequence[str]) -> None:
     """Where `seconds` went, by the manifests' records of stages; and `again`, the words of a command, for a cluster."""
+    click.echo(err=True)
     if records:
-        show_table(time_table(records), "manifest.json", err=True)
+        show_table(time_table(records), err=True)
         say(sums_line(records, seconds), err=True)
-    say(f"on a cluster, where nodes reach these paths: {shlex.join(again)}", err=True)
+    text = f"on a cluster, where nodes reach these paths:{command_text(again, terminal_width(err=True))}"
+    click.echo(masked(visible_lines(text)), err=True)
 
 
 def time_table(records: Sequence[Mapping[str, Any]]) -> Table:
@@ -100,6 +106,14 @@ def sums_line(records: Sequence[Mapping[str, Any]], seconds: float) -> str:
     if every.repaired:
         words.append(f"{every.repaired:,} broken shards repaired")
     return "; ".join(words)
+
+
+def command_text(words: Sequence[str], width: int | None) -> str:
+    """A command for a shell: behind the words before it, or on a terminal below them, in lines that fit."""
+    command = shlex.join(words)
+    if width is None or any(" --" in word for word in words):
+        return f" {command}"
+    return f"\n{command_lines(command, width)}"
 
 
 def cluster_words(benchmark: str, known: Sequence[Option], given: Mapping[str, Any]) -> list[str]:

@@ -58,7 +58,7 @@ def _with_counts(options: list[click.Option], groups: dict[str, str]) -> tuple[l
             help="how the estimate is printed [default: table]",
         ),
     ]
-    return [*(one for one in options if one.name not in ("gpus", "progress", "overwrite")), *own], groups
+    return [*(one for one in options if one.name != "gpus"), *own], groups
 
 
 def _plan(names: Sequence[str]) -> Callable[..., None]:
@@ -68,8 +68,9 @@ def _plan(names: Sequence[str]) -> Callable[..., None]:
         from raybench.runs.plan import plan_all
 
         counts = _counts(gpus)
-        quiet = {"gpus": None, "progress": "none"}  # a sample that fails, as stand-ins make some, is nobody's concern
-        jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], {**given, **quiet})
+        if given["progress"] == "auto":  # a sample that fails, as some do for want of real inputs, is nobody's concern
+            given["progress"] = "none"
+        jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], {**given, "gpus": None})
         say("probing, for a minute at most; nothing is run", err=True)
         found = plan_all(jobs, settings, counts, price_per_gpu_hour, jobs[0].seed)
         if form == "json":

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 def report(runs: tuple[str, ...], out: str) -> None:
     """One self-contained page over finished runs, or over all runs of a folder."""
     from raybench import storage
+    from raybench.runs.differing import with_differing_cases
     from raybench.runs.finished import runs_in
     from raybench.runs.report.page import write_report
 
     found = [run for folder in map(storage.checked, runs) for run in runs_in(folder)]
-    page = write_report([_shown(run) for run in found])
+    shown = with_differing_cases([_shown(run) for run in found], lambda line: say(line, err=True))
+    page = write_report(shown)
     target = storage.checked(out)
     storage.publish(target, page.encode(errors=AS_ESCAPES))
     say(f"report {target}")

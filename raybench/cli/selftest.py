@@ -35,8 +35,11 @@ def selftest(context: click.Context, ray: str) -> None:
         folder = Path(place)
         cases = unpack_cases(folder)
         ways = ("off", "local") if ray == "both" else (ray,)
-        progress = "bar" if sys.stderr.isatty() else "none"  # in a log the table alone says it
-        verdicts = [one for way in ways for one in tried_cases(cases, folder, way, progress)]
+        verdicts = []
+        for verdict in (one for way in ways for one in tried_cases(cases, folder, way)):
+            verdicts.append(verdict)
+            if sys.stderr.isatty():  # a log has enough of the table
+                say(f"{verdict.case.name}, ray {verdict.ray}: done", err=True)
     show_table(verdict_table(verdicts))
     differences = [line for one in verdicts for line in one.differences]
     for line in differences:

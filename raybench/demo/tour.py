@@ -12,6 +12,7 @@ from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
 from raybench.demo.tss import make_tss
 from raybench.descriptors import FLOW_METHODS
+from raybench.runs.differing import with_differing_cases
 from raybench.runs.evaluate import Evaluation, evaluate
 from raybench.runs.finished import shown_run
 from raybench.runs.jobs import Settings, make_job
@@ -44,9 +45,10 @@ def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
     with coming_session(next(iter(jobs.values())), settings) as session:
         _make_data(out / "data", session)
         found = {key: evaluate(job, settings, session) for key, job in jobs.items()}
+        shown = with_differing_cases([shown_run(evaluation.out) for evaluation in found.values()], session.say)
     tables = [_joined(name, found) for name in STOPS]
     page = out / "report.html"
-    page.write_text(write_report([shown_run(evaluation.out) for evaluation in found.values()]))
+    page.write_text(write_report(shown))
     return tables, page
 
 

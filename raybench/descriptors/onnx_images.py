@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.descriptors.image_networks import ImageNetwork
+from raybench.descriptors.model_errors import blamed_on_model
 from raybench.descriptors.precision import Precision
 from raybench.errors import ConfigError, DataError, blamed_on_file, reason_of
 
@@ -48,7 +49,8 @@ class OnnxImages(ImageNetwork):
 
     def _rows(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         given = self._model.get_inputs()[0]
-        rows = np.asarray(self._model.run([self._model.get_outputs()[0].name], {given.name: values})[0])
+        with blamed_on_model(self._path, values.shape):
+            rows = np.asarray(self._model.run([self._model.get_outputs()[0].name], {given.name: values})[0])
         if rows.ndim != 2 or len(rows) != len(values):
             raise DataError(
                 f"{self._path}: expected ({len(values)}, dim) from a batch of shape {values.shape}, found "

@@ -6,17 +6,14 @@ torch is imported on first use, since that takes seconds.
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from raybench.descriptors.model_errors import blamed_on_model
 from raybench.errors import DataError, reason_of
 from raybench.formats.torch_files import check_archive
 
 if TYPE_CHECKING:
     import torch
-
-OF_MACHINES = ("CUDA", "cuDNN", "CUBLAS", "NVIDIA", "llocat", "memory")  # signs of an error that is no model's
 
 
 def settle_torch(tf32: bool = False) -> None:
@@ -58,25 +55,9 @@ def run_as_it_is(model: Any, values: torch.Tensor, path: str) -> object:
     import torch
 
     jit: Any = torch.jit  # torch leaves `optimized_execution` without types
-    with jit.optimized_execution(False), _blamed_on_model(path, tuple(values.shape)):
+    with jit.optimized_execution(False), blamed_on_model(path, tuple(values.shape)):
         output: object = model(values)
     return output
-
-
-@contextmanager
-def _blamed_on_model(path: str, shape: tuple[int, ...]) -> Iterator[None]:
-    """Raise that a network does not take a batch of this shape as a DataError; what a machine lacks passes."""
-    try:
-        yield
-    except RuntimeError as cause:
-        last = next((line.strip() for line in reversed(str(cause).splitlines()) if line.strip()), "")
-        if type(cause) is not RuntimeError or not last or any(sign in str(cause) for sign in OF_MACHINES):
-            raise
-        what = {1: "grey patches", 3: "RGB images"}[shape[1]]
-        raise DataError(
-            f"{path}: fails on a batch of {what}, {shape} ({last.removeprefix('RuntimeError: ')}); "
-            "give a model that was exported for such input"
-        ) from cause
 
 
 def checked_output(output: object, count: int, shape: tuple[int, ...], path: str) -> torch.Tensor:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from typing import Any
 
-from raybench.errors import ConfigError, InputError, suggestion
+from raybench.errors import ConfigError, InputError, reason_of, suggestion
 
 
 def search_in(folder: str) -> None:
@@ -26,6 +27,11 @@ def class_of(target: str, folder: str) -> type[Any]:
     except InputError:
         raise
     except ModuleNotFoundError as error:
+        lacks = error.name or ""
+        if lacks and not f"{module_name}.".startswith(f"{lacks}."):
+            raise ConfigError(
+                f"--descriptor {target}: {module_name} imports {lacks}, which is not there; pip install it, or bring it"
+            ) from error
         raise ConfigError(f"--descriptor {target}: {error}; is {module_name}.py in {folder} or installed?") from error
     except Exception as error:
         if isinstance(error, AttributeError) and module_name in sys.modules:
@@ -33,7 +39,16 @@ def class_of(target: str, folder: str) -> type[Any]:
             raise ConfigError(
                 f"--descriptor {target}: {module_name} has no class {class_name}{suggestion(class_name, known)}"
             ) from None
-        raise ConfigError(f"--descriptor {target}: can't be imported ({type(error).__name__}: {error})") from error
+        said = f"{type(error).__name__}: {reason_of(error)}"
+        raise ConfigError(f"--descriptor {target}: can't be imported ({said}{_place(error)})") from error
     if not isinstance(found, type):
         raise ConfigError(f"--descriptor {target}: {class_name} is no class")
     return found
+
+
+def _place(error: Exception) -> str:
+    """The line of a file on disk at which an import failed, in words; a SyntaxError says it itself."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(("<", __file__))]
+    is_theirs = own and not isinstance(error, SyntaxError) and importlib.__file__ != own[-1].filename
+    return f", at {own[-1].filename}:{own[-1].lineno}" if is_theirs else ""

@@ -37,7 +37,8 @@ class ImageTrial:
             looked = look_through([item for item, _ in headers.good], folder.read, partial(self._decode, folder), seed)
             lines.append(f"{role}: headers of {headers.share} images read, {looked.share} decoded")
             lines += [*headers.note(problems, self.how.skip), *looked.note(problems, self.how.skip)]
-            batch = batch or (folder, [item for item, _ in looked.good]) if looked.good else batch
+            if batch is None and looked.good:
+                batch = folder, [item for item, _ in looked.good]
         if batch is not None:
             chosen = batch
             lines.append(try_batch(self.how.descriptor, lambda: self._described(*chosen), problems))

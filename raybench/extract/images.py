@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from raybench.descriptors.cuda import gpu_words
 from raybench.descriptors.image_descriptors import ImageDescriptor, ImageSpec
+from raybench.descriptors.own_errors import blamed_on_class
 from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
@@ -235,7 +236,8 @@ def shape_order(descriptor: ImageSpec, headers: Headers) -> tuple[NDArray[np.int
     # As one number each: of a million rows, `unique` along an axis takes a second.
     kinds, kind = np.unique(headers.sizes[:, 0] << 32 | headers.sizes[:, 1], return_inverse=True)
     sizes = [divmod(both, 2**32) for both in kinds.tolist()]
-    made = np.array([shape(width, height) if width else (0, 0) for width, height in sizes], np.int64)
+    with blamed_on_class(descriptor.target):
+        made = np.array([shape(width, height) if width else (0, 0) for width, height in sizes], np.int64)
     shapes = made[kind]  # (n, 2): height, width
     index = np.setdiff1d(np.arange(len(headers.sizes)), np.array(list(headers.broken), np.int64))
     by_shape = np.lexsort((index, shapes[index, 1], shapes[index, 0]))

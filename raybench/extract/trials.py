@@ -17,7 +17,7 @@ from raybench.descriptors.specs import DescriptorSpec
 from raybench.errors import InputError, OwnCodeFailed, ProblemList
 from raybench.parallel import ahead
 
-LOOK_SECONDS = 4.0  # for one set of files
+LOOK_SECONDS = 2.0  # for one set of files
 FILES_AHEAD = 32
 KEPT = 2  # good inputs, for the batch
 OF_GPUS = ("CUDA", "NVIDIA", "cuda")  # signs of a class that needs one

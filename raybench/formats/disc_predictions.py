@@ -77,7 +77,7 @@ def check_predictions(
     kinds += [Noted("scores that are no numbers"), Noted("such lines")]
     pairs = PairsSeen()
     line, heading = 1, b""
-    for start, data in line_blocks(file, block_bytes):
+    for start, data in _cut_at_lines(file, block_bytes):
         digest.update(data)
         blocks.append(LineBlock(start, start + len(data), line))
         heading = heading or data[:MOST_HEADING_BYTES]
@@ -134,7 +134,7 @@ def match_tables(truth: GroundTruth, predictions: CheckedPredictions) -> Matched
     return MatchedTables(queries, references, queries.indices(truth.query), references.indices(truth.reference))
 
 
-def line_blocks(file: BinaryIO, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
+def _cut_at_lines(file: BinaryIO, block_bytes: int) -> Iterator[tuple[int, bytes]]:
     """The file in blocks that end with a line, each with the place of its first byte."""
     start, rest = 0, b""
     while data := file.read(block_bytes):

@@ -44,24 +44,39 @@ class ListTies:
     best: NDArray[np.float64]
 
 
-def list_ties(relevant: Flags, distance: NDArray[np.float64], open_end: Flags, more: NDArray[np.int64]) -> ListTies:
-    """What ties make of lists (queries, n): neighbours at one distance may stand in any order.
+def list_ties(relevant: Flags, distance: NDArray[np.float64], length: int, more: NDArray[np.int64]) -> ListTies:
+    """What ties make of lists that end at `length`, of neighbours (queries, n) known beyond: equal ones in any order.
 
-    With an open end what is beyond the list is as near as its last place. Then any number of the places of that last
-    tie may be relevant, as far as `more` relevant ones may be beyond; how many these really are nobody looked up, so
-    that such a case need not be reached.
+    If a tie reaches beyond even these, `more` relevant ones and any number of others may be in it: nobody looked them
+    up, so that such a case need not be reached. Padding has the distance inf.
 
-    >>> list_ties(np.array([[False, True]]), np.array([[1.0, 1.0]]), np.array([False]), np.array([0]))
+    >>> list_ties(np.array([[False, True]]), np.array([[1.0, 1.0]]), 2, np.array([0]))
     ListTies(worst=array([0.5]), best=array([1.]))
+    >>> list_ties(np.array([[False, True, False]]), np.array([[1.0, 1.0, 2.0]]), 1, np.array([0]))
+    ListTies(worst=array([0.]), best=array([1.]))
     """
-    worst, best = extreme_lists(relevant, distance)
+    inside = slice(length)
+    worst, best = extreme_lists(relevant[:, inside], distance[:, inside])
     found = ListTies(found_ap(worst), found_ap(best))
-    rows = np.flatnonzero(open_end)
+    last = distance[:, inside][:, -1:]
+    tied = (distance == last) & np.isfinite(last)
+    rows = np.flatnonzero(tied[:, length:].any(axis=1))
     if len(rows):
-        last = distance[rows] == distance[rows, -1:]
-        found.best[rows] = _open_ap(best[rows] & ~last, last, relevant[rows], more[rows], at_front=True).max(axis=0)
-        found.worst[rows] = _open_ap(worst[rows] & ~last, last, relevant[rows], more[rows], at_front=False).min(axis=0)
+        places, (fewest, most) = tied[rows, inside], _open_places(relevant[rows], tied[rows], length, more[rows])
+        found.best[rows] = _open_ap(best[rows] & ~places, places, fewest, most, at_front=True).max(axis=0)
+        found.worst[rows] = _open_ap(worst[rows] & ~places, places, fewest, most, at_front=False).min(axis=0)
     return found
+
+
+def _open_places(
+    relevant: Flags, tied: Flags, length: int, more: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many of a list's places in the tie at its end may be relevant: at least, and at most."""
+    places = tied[:, :length].sum(axis=1)
+    beyond = tied[:, -1]
+    right = (relevant & tied).sum(axis=1) + np.where(beyond, more, 0)
+    wrong = (~relevant & tied).sum(axis=1) + np.where(beyond, places, 0)
+    return np.maximum(places - wrong, 0), np.minimum(places, right)
 
 
 def extreme_lists(relevant: Flags, distance: NDArray[np.floating[Any]]) -> tuple[Flags, Flags]:
@@ -78,20 +93,18 @@ def extreme_lists(relevant: Flags, distance: NDArray[np.floating[Any]]) -> tuple
 
 
 def _open_ap(
-    before: Flags, last: Flags, relevant: Flags, more: NDArray[np.int64], at_front: bool
+    before: Flags, places: Flags, fewest: NDArray[np.int64], most: NDArray[np.int64], at_front: bool
 ) -> NDArray[np.float64]:
-    """(cases, queries): AP if 0, 1, … places of the last tie are relevant, its first or its last ones.
+    """(cases, queries): AP by how many of the last places are relevant, its first or its last ones.
 
-    Cases that can't be repeat the last one that can.
+    Cases that can't be repeat the nearest one that can.
     """
-    size = last.sum(axis=1)
-    most = np.minimum(size, (relevant & last).sum(axis=1) + more)
-    place = np.arange(last.shape[1])
-    start = last.shape[1] - size
+    place, length = np.arange(places.shape[1]), places.shape[1]
+    start = length - places.sum(axis=1)
     cases = []
     for case in range(int(most.max(initial=0)) + 1):
-        count = np.minimum(case, most)
-        first = start if at_front else last.shape[1] - count
+        count = np.clip(case, fewest, most)
+        first = start if at_front else length - count
         chosen = (place >= first[:, None]) & (place < (first + count)[:, None])
         cases.append(found_ap(before | chosen))
     return np.stack(cases)

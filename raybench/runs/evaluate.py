@@ -189,7 +189,8 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     run.say(f"{_title(job)}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     run.patiently("the manifest", lambda: _begin(asked, job))
-    run.patiently("the listings", lambda: remember(job, plan))
+    if settings.keep_stages:
+        run.patiently("the listings", lambda: remember(job, plan))
     outcome = with_samples(run, job, _with_precision(job, plan.execute(run)))
     outcome = _with_notes(run, outcome)
     outcome = _beside_published(job.benchmark, outcome)

@@ -78,4 +78,4 @@ def shown_run(out: str, pictured: bool = True) -> Shown:
     units = unit_values(out) if INDEX in manifest.files else ()
     gallery = BENCHMARKS[manifest.benchmark].open().gallery if pictured else None
     pictures = gallery(out, manifest.arguments, tables) if gallery else ()
-    return Shown(manifest, tables, pictures, curves_of(out, manifest.files), units)
+    return Shown(manifest, tables, pictures, curves_of(out, manifest.files), units, out)

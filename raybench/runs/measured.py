@@ -28,6 +28,10 @@ class Part:
     queries: range
     references: range
 
+    @property
+    def work(self) -> float:
+        return float(len(self.queries)) * len(self.references)
+
 
 @dataclass(frozen=True)
 class Measure:

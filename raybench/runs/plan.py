@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from raybench import storage
@@ -47,7 +48,7 @@ def plan_all(
         session = coming.get()
         with scratch_folder(jobs[0], settings) as scratch:
             run = ProbedRun(jobs[0].store, scratch, session, seed)
-            notes = [*_start_notes(jobs), *(note for one in plans for note in _walked(run, one))]
+            notes = [*_start_notes(jobs, settings), *(note for one in plans for note in _walked(run, one))]
         driver_seconds = max(time.monotonic() - begun - run.probing_seconds, 0.0)  # with the start
         return _estimate(run, session, driver_seconds, tuple(gpus), price, notes)
 
@@ -74,9 +75,14 @@ def _walked(run: ProbedRun, plan: Plan) -> list[str]:
     return []
 
 
-def _start_notes(jobs: Sequence[Job[Any]]) -> list[str]:
-    from_results = any(getattr(job.options, "results", None) for job in jobs)
-    return ["begins from finished results: only figures and tables are computed"] if from_results else []
+def _start_notes(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
+    notes = []
+    if any(getattr(job.options, "results", None) for job in jobs):
+        notes.append("begins from finished results: only figures and tables are computed")
+    busy, cpus = os.getloadavg()[0], os.cpu_count() or 1
+    if settings.ray in ("off", "local") and busy > cpus + 1:
+        notes.append(f"this machine is busy (load {busy:.0f} on {cpus} CPUs); so will be a run, and so is the estimate")
+    return notes
 
 
 @contextmanager
@@ -89,13 +95,19 @@ def scratch_folder(job: Job[Any], settings: Settings) -> Iterator[str]:
     near = job.store or job.out
     if not near:
         raise ConfigError(
-            "plan: on a cluster the probe needs a place that all nodes reach; give --out or --store, left as it is"
+            "plan: on a cluster the probe needs a place that all nodes reach; give --out or --store "
+            "(what it puts there is removed)"
         )
     folder = storage.join(near, f"plan-{time.time_ns():x}")
+    path = storage.local_path(near)
+    new = [] if path is None else [above for above in (path, *path.parents) if not above.exists()]
     try:
         yield folder
     finally:
         storage.delete_folder(folder)
+        with suppress(OSError):  # somebody else put something there meanwhile
+            for above in new:
+                above.rmdir()
 
 
 def _estimate(

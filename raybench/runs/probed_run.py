@@ -9,7 +9,6 @@ already, else a stand-in made from the sample.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import random
 import time
 from collections import Counter
@@ -27,21 +26,15 @@ from raybench.engine.items import Write, name_of
 from raybench.engine.run import Executor, Run, output_name
 from raybench.engine.shards import Shard, Shards
 from raybench.engine.stages import FILE_BYTES, Mapped, Receipt, Stage
-from raybench.errors import CorruptShard, InputError, RaybenchError
+from raybench.errors import CorruptShard, RaybenchError
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
-from raybench.runs.measured import TAKEN, Measure, Measured, Part, SampleFile, first_part
+from raybench.runs.measured import TAKEN, Measure, Measured, Part, SampleFile
+from raybench.runs.probe_samples import LEAST_OF_SEARCH, LEAST_SAMPLES, MOST_SAMPLES, ProbeTime, choices
 from raybench.runs.sessions import Session
 from raybench.runs.stand_ins import Sample, rows_of, stand_in
+from raybench.search.set_search import SearchRuns
 
-PROBE_SECONDS = 40.0  # in which samples grow; beyond it a stage gets the smallest that will do
-LAST_SECONDS = 55.0  # beyond which nothing is sampled any more
-# For the samples of one stage: a share of what the whole stage will take, within these.
-SHARE, LEAST_SECONDS, MOST_SECONDS = 0.1, 0.4, 4.0
-FIGURES_SECONDS = 2.0  # the least for figures of a few tasks, which the driver then has as they are
-SAMPLE_SIZES = (1, 8, 64, 512, 4096)  # items of a stage that reads data
-QUERIES, REFERENCES = 8_192, (2_048, 8_192, 32_768)  # of a sample of a search
-MOST_SAMPLES = 64  # of one stage, while they take no time
 MOST_STAND_IN_BYTES = 3 * 2**30
 MOST_AHEAD = 64  # stand-ins that are made at once
 FEW = 256  # members of a tuple that may be inputs
@@ -49,6 +42,10 @@ FEW = 256  # members of a tuple that may be inputs
 
 class WalkEnded(RaybenchError):
     """The driver needs what can't be known without running the job; says what."""
+
+
+class Unprobed(RaybenchError):
+    """A stage can't be sampled; says why."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +81,14 @@ class ProbedRun(Run):
         self._here = InlineExecutor(session.observer)
         self._done: dict[str, set[str]] = {}  # by digest, file names of shards that are planned
         self._random, self._noise = random.Random(seed), np.random.default_rng(seed)
-        self._samples: dict[str, Sample] = {}
+        self._samples: dict[str, Sample] = {}  # by digest
+        self._of_kin: dict[str, Sample] = {}  # for a stage that has no sample of its own
+        self._searches: dict[str, list[Measure]] = {}  # of which the first of its kin is measured
         self._there: dict[str, set[str]] = {}  # by digest, file names in the job's store
         self._bytes: dict[str, float] = {}  # by digest, what the whole stage publishes
         self._ahead: Counter[str] = Counter()
         self._stand_in_bytes = self._files_made = 0
-        self._started = time.monotonic()
+        self._time = ProbeTime()
 
     def map(self, stage: Stage, count: int, size: int, wanted: Iterable[int] | None = None) -> Mapped:
         """Plan the stage's shards; compute a few items of those that are missing."""
@@ -98,11 +97,13 @@ class ProbedRun(Run):
         mapped = Mapped(self.store, stage.name, digest, shards)
         self._known[digest] = (stage, mapped)
         numbers = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
-        self._there[digest] = self._names_in_store(digest)
+        stored = storage.list_files(storage.join(self._real_store, digest)) if self._real_store else []
+        self._there[digest] = {entry.name for entry in stored}
         found = self._there[digest] | self._done.get(digest, set())
         missing = [number for number in numbers if shards[number].file_name not in found]
         self._plan(stage, digest, [shards[number] for number in numbers], [shards[number] for number in missing])
         self._done.setdefault(digest, set()).update(shards[number].file_name for number in missing)
+        self._bytes[digest] = max(self._bytes.get(digest, 0.0), float(sum(entry.size_bytes for entry in stored)))
         return mapped
 
     def write(self, pattern: str, function: Callable[..., Any], items: Sequence[Any], *inputs: Any) -> None:
@@ -125,23 +126,21 @@ class ProbedRun(Run):
             stage, _ = self._known[mapped.digest]
             return self._stand_in(stage, mapped.digest, shard)
 
-    def _names_in_store(self, digest: str) -> set[str]:
-        if not self._real_store:
-            return set()
-        return {entry.name for entry in storage.list_files(storage.join(self._real_store, digest))}
-
     def _plan(self, stage: Stage, digest: str, shards: Sequence[Shard], missing: Sequence[Shard]) -> None:
         measures: list[Measure] = []
         reason = ""
         inputs = list(inputs_of(stage))
+        input_bytes = sum(self._bytes.get(one, 0.0) for one in {one.digest for one in inputs})
         if missing:
             with self._probing():
                 try:
-                    measures = self._measured(stage, digest, missing, reads_data=not inputs)
-                except (Unprobed, InputError, RaybenchError, ValueError, LookupError) as error:
+                    measures = self._measured(stage, digest, missing, input_bytes)
+                except Unprobed as error:
+                    reason = str(error)
+                except (RaybenchError, ValueError, LookupError) as error:
                     if not inputs:  # no stand-in is to blame: the job itself would fail so
                         raise
-                    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                    reason = str(error).splitlines()[0]
         worked = [(work_of(stage, shard), base_of(stage, shard)) for shard in missing]
         planned = PlannedStage(
             name=stage.name,
@@ -153,58 +152,35 @@ class ProbedRun(Run):
             base=sum(base for _, base in worked),
             largest=max(worked, default=(0.0, 0.0)),
             reads_data=not inputs,
-            input_bytes=sum(self._bytes.get(digest, 0.0) for digest in {one.digest for one in inputs}),
+            input_bytes=input_bytes,
             measures=tuple(measures),
             reason=reason,
         )
         self.planned.append(planned)
         if measures:
-            self._bytes[digest] = measures[-1].bytes_written / measures[-1].work * sum(map(self._works(stage), shards))
+            whole = sum(work_of(stage, shard) for shard in shards)
+            self._bytes[digest] = measures[-1].bytes_written / max(measures[-1].work, 1.0) * whole
 
-    def _works(self, stage: Stage) -> Callable[[Shard], float]:
-        return lambda shard: work_of(stage, shard)
-
-    def _measured(self, stage: Stage, digest: str, missing: Sequence[Shard], reads_data: bool) -> list[Measure]:
-        """Samples of a stage that grow until one takes long enough, in the order in which they were taken."""
+    def _measured(self, stage: Stage, digest: str, missing: Sequence[Shard], input_bytes: float) -> list[Measure]:
+        """Samples of a stage in the order in which they were taken."""
+        reads_data = not any(inputs_of(stage))
         measures: list[Measure] = []
-        begun = time.monotonic()
         whole = sum(work_of(stage, shard) for shard in missing)
-        for shard, part in itertools.islice(self._choices(stage, missing, reads_data), MOST_SAMPLES):
+        executor = self._executor if reads_data or stage.on_device else self._here
+        for shard, part in choices(stage, missing, reads_data, self._random):
             is_figure = part is None and not reads_data and len(missing) <= MOST_SAMPLES
-            least = FIGURES_SECONDS if is_figure else LEAST_SECONDS
-            if measures and self._has_enough(measures, whole, time.monotonic() - begun, least):
+            work = work_of(stage, shard) if part is None else part.work
+            least = LEAST_SAMPLES if part is None else LEAST_OF_SEARCH
+            if not self._time.allows(work, measures, whole, is_figure, least):
                 break
-            if time.monotonic() - self._started > LAST_SECONDS:
+            if self._time.is_over_for(input_bytes):
                 raise Unprobed("the probe's time is over")
-            executor = self._executor if reads_data or stage.on_device else self._here
             measures.append(self._sample(stage, digest, shard, part, executor))
+            if part is not None and kin_of(stage) in self._searches:
+                return self._searches[kin_of(stage)]
+        if isinstance(stage, SearchRuns):
+            self._searches[kin_of(stage)] = measures
         return measures
-
-    def _has_enough(self, measures: list[Measure], work: float, seconds: float, least: float) -> bool:
-        last = measures[-1]
-        expected = last.seconds / last.work * work if last.work else 0.0
-        enough = min(max(SHARE * expected, least), MOST_SECONDS)
-        late = time.monotonic() - self._started > PROBE_SECONDS
-        return late or (len(measures) > 1 and seconds >= enough)
-
-    def _choices(self, stage: Stage, missing: Sequence[Shard], reads_data: bool) -> Iterator[tuple[Shard, Part | None]]:
-        """What to sample, smallest first: items of random shards, parts of a search, or whole shards."""
-        searched = first_part(stage, missing[0], QUERIES, REFERENCES[0])
-        if searched is not None:
-            for references in itertools.chain(REFERENCES, itertools.repeat(REFERENCES[-1])):
-                shard = self._random.choice(missing)
-                yield shard, first_part(stage, shard, QUERIES, references)
-        elif reads_data and len(missing[0]) > 1:
-            largest = max(map(len, missing))
-            sizes = [size for size in SAMPLE_SIZES if size < largest]
-            for size in itertools.chain(sizes, itertools.repeat(largest)):
-                shard = self._random.choice([one for one in missing if len(one) >= min(size, largest)])
-                start = self._random.randint(shard.start, shard.stop - min(size, len(shard)))
-                yield dataclasses.replace(shard, start=start, stop=start + min(size, len(shard))), None
-        else:
-            for shard in self._random.sample(missing, min(len(missing), MOST_SAMPLES)):
-                yield shard, None
-            yield missing[-1], None  # once more, without what the first had to import
 
     def _sample(self, stage: Stage, digest: str, shard: Shard, part: Part | None, executor: Executor) -> Measure:
         self._files_made += 1
@@ -223,7 +199,7 @@ class ProbedRun(Run):
         rows = rows_of(stage, shard) if part is None else np.arange(part.queries.start, part.queries.stop)
         self._keep(stage, digest, Sample(len(shard), rows, own), shard, is_whole=part is None)
         if part is not None:
-            return Measure.of(float(len(part.queries)) * len(part.references), len(part.queries), receipt, arrays)
+            return Measure.of(part.work, len(part.queries), receipt, arrays)
         return Measure.of(work_of(stage, shard), base_of(stage, shard), receipt, arrays)
 
     def _keep(self, stage: Stage, digest: str, sample: Sample, shard: Shard, is_whole: bool) -> None:
@@ -232,7 +208,7 @@ class ProbedRun(Run):
             not len(array) % max(sample.items, 1) or "counts" in sample.arrays for array in sample.arrays.values()
         )
         if digest not in self._samples or divisible:
-            self._samples[digest] = sample
+            self._samples[digest] = self._of_kin[kin_of(stage)] = sample
         if is_whole and digest in self._known:
             _, mapped = self._known[digest]
             if shard == mapped.shards[shard.index]:
@@ -240,7 +216,7 @@ class ProbedRun(Run):
 
     def _supply(self, broken: CorruptShard) -> None:
         """Put what a sample needs into the scratch store: a copy of what is in the job's store, or stand-ins."""
-        if time.monotonic() - self._started > LAST_SECONDS or self._stand_in_bytes > MOST_STAND_IN_BYTES:
+        if self._time.is_over_for(0) or self._stand_in_bytes > MOST_STAND_IN_BYTES:
             raise Unprobed("its inputs are too large for a probe")
         stage, mapped = self._known[broken.digest]
         self._ahead[broken.digest] = min(2 * self._ahead[broken.digest] + 1, MOST_AHEAD)
@@ -260,9 +236,10 @@ class ProbedRun(Run):
             return mapped.read(shard.index)
         except CorruptShard:
             pass
-        if digest not in self._samples:
+        sample = self._samples.get(digest) or self._of_kin.get(kin_of(stage))
+        if sample is None:
             raise WalkEnded(f"{stage.name}: could not be probed")
-        return stand_in(stage, self._samples[digest], shard, self._noise)
+        return stand_in(stage, sample, shard, self._noise)
 
     @contextmanager
     def _probing(self) -> Iterator[None]:
@@ -274,12 +251,13 @@ class ProbedRun(Run):
             self.probing_seconds += time.monotonic() - begun
 
 
-class Unprobed(RaybenchError):
-    """A stage can't be sampled; says why."""
-
-
 def _parts(receipt: Receipt) -> tuple[float, float, float]:
     return receipt.load_seconds, receipt.compute_seconds, receipt.publish_seconds
+
+
+def kin_of(stage: Stage) -> str:
+    """What stages have in common whose samples may stand for each other: codecs are searched alike."""
+    return f"{stage.name} {getattr(stage, 'distances', '')}"
 
 
 def work_of(stage: Stage, shard: Shard) -> float:

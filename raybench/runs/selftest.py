@@ -97,9 +97,9 @@ def unpack_cases(folder: Path) -> list[Case]:
     ]
 
 
-def tried_cases(cases: Sequence[Case], folder: Path, ray: str, progress: str) -> Iterator[Verdict]:
+def tried_cases(cases: Sequence[Case], folder: Path, ray: str) -> Iterator[Verdict]:
     """A verdict for each case, as it is run; inputs are below the folder, and so is what the runs leave."""
-    settings = Settings(ray=ray, progress=progress)
+    settings = Settings(ray=ray, progress="none")
     jobs = [_job(case, folder, ray) for case in cases]
     with coming_session(jobs[0], settings) as session:
         for case, job in zip(cases, jobs, strict=True):

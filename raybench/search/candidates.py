@@ -93,6 +93,16 @@ class PairsAbove:
     def keys(self, shard: Shard) -> str:
         return self.tiles.words(shard.index, self.found.queries.role, self.found.references.role)
 
+    def settled(self, arrays: Arrays, shard: Shard) -> Arrays:
+        """Pairs that were found in another tile, as if found in this one: each pair once."""
+        queries, references = self.tiles.at(shard.index)
+        count = min(len(arrays["query"]), len(references))
+        return arrays | {
+            "query": queries.start + arrays["query"][:count] % max(len(queries), 1),
+            "reference": references.start + np.arange(count),
+            "score": arrays["score"][:count],
+        }
+
 
 def nearest_pairs(run: Run, found: FoundNeighbours, bias: PerItem | None = None) -> Mapped:
     """One shard with the k nearest references of every query, by (query, falling score, reference)."""

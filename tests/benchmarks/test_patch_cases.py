@@ -130,3 +130,4 @@ def test_a_strip_that_is_gone_leaves_an_empty_frame_with_words(tmp_path):
     (case,) = parsed_cases(cases_file(strips, "row", [PatchCase("missed", "words", shown)]), "file")
     assert [bool(panel.jpeg) for panel in case.panels] == [False, False, True, False]
     assert [panel.label for panel in case.panels[:2]] == ["patch; can't be read"] * 2
+    assert parsed_cases(cases_file(strips, "row", [PatchCase("missed", "words", shown[:2])]), "file") == []

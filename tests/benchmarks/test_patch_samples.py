@@ -1,6 +1,7 @@
 """Samples of the patch benchmarks and of TSS give the main table again; draws are of sequences, or of image pairs."""
 
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -110,6 +111,38 @@ def test_every_unit_once_is_the_main_table(outcomes, job):
         assert found[of] == pytest.approx(value, abs=1e-12, nan_ok=True), of
 
 
+def listed_sequences(task, without="none"):
+    """Positives and negatives of a golden task by the sequences of both patches, in file order."""
+    folder = HBENCH["classification"] / "benchmarks/classification"
+    lists = (folder / f"{task}.benchmark").read_text().split()
+    lines = [line for name in lists for line in (folder / name).read_text().split()]
+    labels = (folder / f"{task}.labels").read_text().split()
+    kept = [(int(label), line) for label, line in zip(labels, lines, strict=True) if without not in line]
+    named = [(label, *(patch.split(".")[0] for patch in line.split(",")[:2])) for label, line in kept]
+    return [one for one in named if one[0] > 0], [one for one in named if one[0] <= 0]
+
+
+def counted_sequences(sample):
+    """The same of a sample, each with its number."""
+    names = sample.units.names
+    sides = (names[sample.first].tolist(), names[sample.second].tolist())
+    return Counter(zip(sample.positive.tolist(), *sides, strict=True))
+
+
+def expected_sequences(positives, negatives):
+    return Counter((one[0] > 0, *one[1:]) for one in (*positives, *negatives))
+
+
+def test_every_pair_lies_between_its_own_sequences(outcomes):
+    task = "mini_sameseq_tough_negfirst"
+    every, even = (
+        one for one in samples_of(outcomes("hbench-classification from features")) if one.figures[0].row == task
+    )
+    positives, negatives = listed_sequences(task)
+    assert counted_sequences(every) == expected_sequences(positives, negatives)
+    assert counted_sequences(even) == expected_sequences(positives, negatives[: len(positives)])
+
+
 def test_pairs_that_were_skipped_do_not_count(tmp_path):
     data = HBENCH["classification"]
     shutil.copytree(data / "descriptors/block4", tmp_path / "block4")
@@ -119,6 +152,9 @@ def test_pairs_that_were_skipped_do_not_count(tmp_path):
     assert any(note.startswith("SKIPPED") for note in outcome.main.notes)
     expected, found = cells("hbench-classification", outcome.main), drawn(outcome)
     assert found == pytest.approx(expected, abs=1e-12)
+    sample = next(one for one in samples_of(outcome) if one.figures[0] == FigureOf("mini_diffseq_hard", "ap"))
+    left = listed_sequences("mini_diffseq_hard", without="v_loft.h2.")
+    assert counted_sequences(sample) == expected_sequences(*left)
 
 
 def test_units_are_sequences_and_image_pairs(outcomes):
@@ -198,4 +234,5 @@ def test_without_lists_nobody_knows_the_sequences(tmp_path):
     options = {"benchmarks": tmp_path / "benchmarks", "results": data / "results/block4"}
     outcome, run = outcome_of(tmp_path / "out", "hbench-classification", **options)
     assert outcome.samples is None
+    assert any(note.startswith("No intervals") for note in outcome.main.notes)
     assert not [file for file in run.files if file.startswith("samples/")]

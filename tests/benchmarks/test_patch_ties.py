@@ -6,6 +6,8 @@ from conftest import GOLDEN
 from plain_outcomes import outcome_of
 
 from raybench.benchmarks.constant_vectors import constant_words
+from raybench.benchmarks.hpatches.matching import matching_ties
+from raybench.search.nearest import Neighbours
 
 BENCHMARKS = (
     "hbench-classification",
@@ -99,6 +101,22 @@ def test_finished_results_whose_distances_are_all_equal_are_warned_of(tmp_path, 
     truth = {"benchmarks": data_of(name) / "benchmarks"}
     _, done = outcome_of(tmp_path / "b", name, results=tmp_path / "a/results", **truth)
     assert len(notes(done, "CONSTANT: all distances are equal")) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "second", "true", "success"),
+    [
+        (0, 2.0, 1.0, (1.0, 1.0)),  # right, and nobody else is as near
+        (0, 1.0, 1.0, (0.0, 1.0)),  # right, but another is as near
+        (1, 2.0, 1.0, (0.0, 1.0)),  # wrong, but the true one is as near
+        (1, 1.0, 1.5, (0.0, 0.0)),  # wrong, and the true one is farther
+    ],
+)
+def test_a_match_is_open_where_the_true_patch_is_not_alone_at_its_distance(place, second, true, success):
+    found = Neighbours(np.array([[1.0, second]]), np.array([[place, 1 - place]]))
+    worst, best, tied = matching_ties(found, np.array([true]))
+    assert (worst[1], best[1]) == success
+    assert tied[1] == (worst[1] != best[1])
 
 
 def test_vectors_that_tell_nothing_apart():

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from raybench.benchmarks import BENCHMARKS
-from raybench.cli.ending import cluster_words, sums_line, time_table
+from raybench.cli.ending import cluster_words, command_text, sums_line, time_table
 from raybench.runs.jobs import options_for
 
 RECORD = {"shards": 4, "found": 0, "computed": 4, "items": 40, "size_bytes": 1_000, "repaired": 0, "lost": 0}
@@ -65,6 +65,14 @@ def test_the_line_for_a_cluster_gives_the_same_arguments_through_both_shells(tmp
         "--k": "20",
         "--descriptor": "m:C's",
     }
+
+
+@pytest.mark.parametrize("words", [["run", "--data", "a b;c", "--out", "d", "--", "x"], ["run", "--data", "a --b"]])
+@pytest.mark.parametrize("width", [None, 16, 200])
+def test_a_command_in_lines_is_the_same_command(words, width):
+    text = command_text(words, width)
+    assert shlex.split(text.replace("\\\n", " ")) == words
+    assert text.count("\n") <= (4 if width == 16 else 1)
 
 
 GIVEN = ("--ray", "off", "--benchmarks")

@@ -241,3 +241,18 @@ def test_a_mean_that_can_not_be_is_refused(text, words):
         channel_values("--mean", text)
     with pytest.raises(ConfigError, match=r"--std 0\.0,1,1: must be above 0"):
         Preprocess(40, std=(0.0, 1, 1))
+
+
+def test_an_onnx_file_that_fails_on_a_batch_is_bad_input(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper
+
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 3, "h", "w"))
+    shape = helper.make_tensor("shape", TensorProto.INT64, (2,), (-1, 7))
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["rows"])]
+    output = helper.make_tensor_value_info("rows", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "sevens", [given], [output], initializer=[shape])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "x.onnx")
+    descriptor = resolve_images(f"onnx:{tmp_path}/x.onnx", {}, SMALL).open()
+    with pytest.raises(DataError, match=r"fails on a batch of RGB images, \(1, 3, 40, 60\) \(.*Reshape"):
+        described(descriptor, pictures(1))

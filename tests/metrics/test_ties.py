@@ -102,20 +102,27 @@ def test_a_collapsed_descriptor_can_be_all_right_or_all_wrong():
 
 
 @quick
-@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=6))
-def test_lists_in_their_extreme_orders(items):
-    distance, relevant = np.array(sorted(items, key=lambda item: item[0])).T
-    found = list_ties(relevant.astype(bool)[None], distance[None].astype(float), np.array([False]), np.array([0]))
-    values = [float(found_ap(relevant.astype(bool)[order][None])[0]) for order in orders(distance)]
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=6), st.integers(1, 6))
+def test_lists_in_their_extreme_orders(items, length):
+    items = [*sorted(items, key=lambda item: item[0]), (3, False)]  # behind them a tie ends
+    distance, relevant = np.array(items).T
+    flags, length = relevant.astype(bool), min(length, len(items) - 1)
+    found = list_ties(flags[None], distance[None].astype(float), length, np.array([9]))
+    values = [float(found_ap(flags[order][None, :length])[0]) for order in orders(distance)]
     assert (found.worst[0], found.best[0]) == pytest.approx((min(values), max(values)))
 
 
-def test_what_is_as_near_beyond_a_list_may_take_its_last_places():
-    relevant, distance = np.array([[True, False, False]]), np.array([[0.0, 1.0, 1.0]])
-    shut = list_ties(relevant, distance, np.array([False]), np.array([2]))
-    assert (shut.worst.tolist(), shut.best.tolist()) == ([1.0], [1.0])
-    ends = list_ties(relevant, distance, np.array([True]), np.array([2]))
-    assert ends.best.tolist() == [1.0]
-    assert ends.worst.tolist() == [pytest.approx((1 + 2 / 3) / 2)]  # one more at the end
-    none = list_ties(np.array([[False, True]]), np.array([[1.0, 1.0]]), np.array([True]), np.array([0]))
-    assert (none.worst.tolist(), none.best.tolist()) == ([0.0], [1.0])
+def test_a_tie_that_reaches_beyond_what_is_known_may_bring_in_more():
+    relevant, distance = np.array([[True, False, False, False]]), np.array([[0.0, 1.0, 1.0, 1.0]])
+    none = list_ties(relevant, distance, 3, np.array([0]))
+    assert (none.worst.tolist(), none.best.tolist()) == ([1.0], [1.0])
+    one = list_ties(relevant, distance, 3, np.array([1]))
+    assert one.best.tolist() == [1.0]
+    assert one.worst.tolist() == [pytest.approx((1 + 2 / 3) / 2)]  # one more at the end
+    lost = list_ties(np.array([[False, True, False]]), np.array([[1.0, 1.0, 1.0]]), 2, np.array([0]))
+    assert (lost.worst.tolist(), lost.best.tolist()) == ([0.0], [1.0])
+
+
+def test_padding_is_no_tie():
+    found = list_ties(np.array([[True, False, False]]), np.array([[1.0, np.inf, np.inf]]), 2, np.array([5]))
+    assert (found.worst.tolist(), found.best.tolist()) == ([1.0], [1.0])

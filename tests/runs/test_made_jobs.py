@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 from conftest import GOLDEN
+from number_stages import Squares
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.hbench.inputs import HBenchOptions
 from raybench.benchmarks.job import Job
+from raybench.engine.inline import InlineExecutor
+from raybench.engine.progress import Observer
+from raybench.engine.run import Run
 from raybench.errors import ConfigError
 from raybench.runs.evaluate import evaluate, evaluate_all
 from raybench.runs.jobs import Settings, make_job
@@ -32,6 +36,12 @@ def test_a_job_without_a_folder_is_refused_before_anything_is_written():
         evaluate_all([job], QUIET)
     with coming_session(job, QUIET) as session, pytest.raises(ConfigError, match="--out is missing"):
         evaluate(job, QUIET, session)
+
+
+def test_a_run_of_no_folder_writes_nothing_anywhere():
+    run = Run("", "", InlineExecutor(Observer(), 0, 1.0), Observer())
+    with pytest.raises(ConfigError, match="no folder is given"):
+        run.map(Squares(), 4, 2)
 
 
 def test_settings_made_in_python_join_the_ray_of_the_environment(monkeypatch):

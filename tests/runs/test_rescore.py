@@ -47,7 +47,11 @@ def test_pictures_are_drawn_where_the_images_are_still_there(copies, raybench, t
     given = ("--data", copies / "disc", "--descriptor", "thumbnail", "--codecs", "Flat", *INLINE)
     assert raybench("run", "disc2021", *given, "--out", tmp_path / "run").code == 0
     assert raybench("rescore", tmp_path / "run", "--out", tmp_path / "again", "--k", 2, *INLINE).code == 0
-    assert sorted(path.name for path in (tmp_path / "again/pictures").iterdir()) == ["false_alarms.jpg", "missed.jpg"]
+    assert sorted(path.name for path in (tmp_path / "again/pictures").iterdir()) == [
+        "cases.json",
+        "false_alarms.jpg",
+        "missed.jpg",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +84,14 @@ def test_a_run_that_was_moved_finds_its_own_store(patches, raybench, tmp_path):
         hidden.rename(patches / "run/stages")
     assert said.code == 0, said.err
     assert results(tmp_path / "again") == results(patches / "fresh")
+
+
+def test_no_listing_stays_where_stages_are_removed(raybench, tmp_path):
+    given = ("--data", VERIFICATION / "hpatches", "--tasks", VERIFICATION / "tasks", "--descriptor", "meanstd")
+    out = tmp_path / "run"
+    said = raybench("run", "hpatches-verification", *given, "--keep-stages", "no", "--out", out, *INLINE)
+    assert said.code == 0, said.err
+    assert not [path for path in out.rglob("*") if path.suffix in (".shard", ".listing")]
 
 
 def test_features_that_were_removed_are_said(patches, raybench, tmp_path):

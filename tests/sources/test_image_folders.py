@@ -73,7 +73,7 @@ def test_by_content_an_edit_of_the_same_size_and_time_is_seen_and_a_touch_is_not
 
 
 def test_a_folder_without_images_and_a_missing_one_are_said(tmp_path):
-    with pytest.raises(DataError, match="holds none; expected a folder with images"):
+    with pytest.raises(DataError, match="is empty; expected a folder with images"):
         ImageFolder.scan(str(tmp_path))
     with pytest.raises(DataError, match="does not exist"):
         ImageFolder.scan(str(tmp_path / "none"))

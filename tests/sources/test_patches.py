@@ -155,7 +155,7 @@ def test_the_digest_of_vectors_ignores_a_touched_file(vectors):
 def test_a_missing_and_an_empty_folder_are_told_apart(source, tmp_path):
     with pytest.raises(DataError, match="does not exist; expected a folder with"):
         source.scan(str(tmp_path / "none"))
-    with pytest.raises(DataError, match="holds none; expected a folder with"):
+    with pytest.raises(DataError, match="is empty; expected a folder with"):
         source.scan(str(tmp_path))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from raybench import storage
@@ -24,9 +25,8 @@ from raybench.benchmarks.copies.mistakes import Case
 from raybench.benchmarks.copies.sets import pictures
 from raybench.benchmarks.copies.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
-from raybench.errors import ConfigError, DataError, ProblemList, Problems
+from raybench.errors import ConfigError, DataError, ProblemList, Problems, blamed_on_file
 from raybench.formats.copydays import ORIGINAL, CopydaysLayout
-from raybench.formats.disc_predictions import LineBlock, line_blocks, read_block
 from raybench.formats.images import SUFFIXES, decode_image
 from raybench.sources.file_names import check_names
 from raybench.sources.image_folders import list_images
@@ -34,6 +34,7 @@ from raybench.table import Table
 
 PREDICTIONS = "results/predictions.csv"
 MOST_ASKED = 60  # queries
+COLUMNS = {"query_id": pa.string(), "reference_id": pa.string(), "score": pa.float64()}
 TRIED = (*SUFFIXES, ".JPG", ".JPEG", ".PNG")
 KEYS = ("codec", "score_norm")  # columns that name a row of the main tables
 
@@ -96,14 +97,12 @@ def found_of(out: str, asked: Sequence[str]) -> Found:
     uri, names, found = storage.join(out, PREDICTIONS), pa.array(asked, pa.string()), Found()
     if not storage.exists(uri):
         return found
-    with storage.fetch(uri).open("rb") as file:
-        blocks = [LineBlock(start, start + len(data), 1) for start, data in line_blocks(file)]
-        for block in blocks:
-            query, reference, score = read_block(file, block, uri)
-            own = pc.is_in(query, value_set=names)
-            rows = (query.filter(own).to_pylist(), reference.filter(own).to_pylist(), score[np.asarray(own)].tolist())
-            for one, other, value in zip(*rows, strict=True):
-                found.setdefault(one, []).append((other, value))
+    with blamed_on_file(f"{uri}: not as a run leaves it", "run again with --overwrite"):
+        kinds, lines = pacsv.ConvertOptions(column_types=COLUMNS), pacsv.ParseOptions(newlines_in_values=True)
+        for batch in pacsv.open_csv(storage.fetch(uri), convert_options=kinds, parse_options=lines):
+            own = batch.filter(pc.is_in(batch["query_id"], value_set=names))
+            for query, reference, score in zip(*(own[name].to_pylist() for name in COLUMNS), strict=True):
+                found.setdefault(query, []).append((reference, score))
     return {query: sorted(own, key=lambda pair: -pair[1]) for query, own in found.items()}
 
 

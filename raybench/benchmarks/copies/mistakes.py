@@ -148,7 +148,11 @@ def drawn_missed(
 
 
 def _drawn(cases: Sequence[Case], row: str) -> Arrays:
-    sheet, text = match_sheet([case.panels for case in cases]), cases_text([case.picture(row) for case in cases])
+    """The sheet of these cases, and for the page the first of each query, if any of its images can be read."""
+    seen = [case for case in cases if any(panel.image is not None for panel in case.panels)]
+    first = {case.unit: number for number, case in reversed(list(enumerate(seen)))}
+    pictures = [seen[number].picture(row) for number in sorted(first.values())]
+    sheet, text = match_sheet([case.panels for case in cases]), cases_text(pictures)
     return {"sheet": np.frombuffer(sheet, np.uint8), "cases": np.frombuffer(text, np.uint8)}
 
 

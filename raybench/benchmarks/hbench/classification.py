@@ -181,7 +181,12 @@ class HBenchClassification:
         ties = tie_tables(run, [one for task, own in zip(self.tasks, scored, strict=True) for one in _ties(task, own)])
         if isinstance(self.origin, GivenDistances):
             note_equal_distances(run, all(arrays["equal"][0] for arrays in scored))
-        notes = (*NOTES, *limit_notes(self.job, "pairs of each list"), *_skip_notes(self.tasks, rows))
+        notes = (
+            *NOTES,
+            *limit_notes(self.job, "pairs of each list"),
+            *_skip_notes(self.tasks, rows),
+            *_sample_notes(samples),
+        )
         table = Table("hbench_classification", COLUMNS, rows, FRACTIONS, notes)
         drawn = self.origin if isinstance(self.origin, MeasuredPairs) else None
         pictures = classification_cases(run, drawn, self.tasks, rows, distances)
@@ -303,6 +308,11 @@ def _skip_notes(tasks: Sequence[PairTask], rows: Sequence[tuple[Cell, ...]]) -> 
         if missing:
             notes.append(f"SKIPPED: {missing:,} of {pairs:,} pairs of {task.name} could not be read.")
     return notes
+
+
+def _sample_notes(samples: RunSamples | None) -> tuple[str, ...]:
+    words = "No intervals can be drawn: .pairs are not there, which say in which sequences pairs are."
+    return () if samples else (words,)
 
 
 def score_pair_groups(grouped: GroupedTask, distances: Mapped) -> Arrays:

@@ -42,6 +42,7 @@ from raybench.metrics.samples import FigureOf, MeanSample, Units
 from raybench.search.neighbours import PoolQueries, search_pools
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
+KNOWN_BEYOND = 14  # neighbours behind a list, which a tie at its end may bring into it
 QUERY_KINDS = ("image", "patch")  # what a query may look for; the scores of each are under its name
 
 
@@ -118,7 +119,9 @@ class HBenchRetrieval:
         if isinstance(self.origin, SearchedPools):
             patches, pools = self.origin.patches, self.origin.pools
             features = patches.features(run, np.concatenate([pool.images for pool in pools]))
-            found = search_pools(run, features, pools, LIST_LENGTH + 1, patches.distance, self.job.shard_size)
+            found = search_pools(
+                run, features, pools, LIST_LENGTH + KNOWN_BEYOND, patches.distance, self.job.shard_size
+            )
             lists = run.each(published_lists, self.tasks, run.fold(found, TopK), version=2)
             run.write(hbench.results_pattern("retrieval", patches), _result_file, self.tasks, lists)
         else:
@@ -153,18 +156,19 @@ class HBenchRetrieval:
 def published_lists(task: PoolTask, found: Mapped) -> Arrays:
     """The published lists of what was found for a task: codes in order, the query first.
 
-    `distance` goes with them, and `open_end` says whether what is beyond a list is as near as its last place.
+    `beyond` are the next ones, `distance` goes with both: to see what ties do.
     """
     top, rows = TopK.from_arrays(found.read(0)), slice(task.start, task.stop)
-    references, distance = top.reference[rows], top.distance[rows, :LIST_LENGTH].copy()
+    references, distance = top.reference[rows], top.distance[rows].copy()
     every = np.where(references == NO_REFERENCE, NO_PATCH, references)
-    query, place = np.nonzero(every[:, :LIST_LENGTH] == task.content.queries[:, None])
+    lists, beyond = np.split(every, [LIST_LENGTH], axis=1)
+    is_query = task.content.queries[:, None]
+    query, place = np.nonzero(lists == is_query)
     distance[query, place] = distance[query, 0]  # of what the query changes places with
-    open_end = (every[:, -1] != NO_PATCH) & (top.distance[rows, -1] == top.distance[rows, -2])
     return {
-        "lists": query_first(every[:, :LIST_LENGTH], task.content.queries),
+        "lists": query_first(lists, task.content.queries),
+        "beyond": np.where(beyond == is_query, NO_PATCH, beyond),
         "distance": distance,
-        "open_end": open_end,
     }
 
 
@@ -185,10 +189,14 @@ def score_lists(task: PoolTask, lists: Arrays) -> Arrays:
     patch = among(found, task.clusters)
     arrays = {"image": image, "patch": patch, "image_ap": found_ap(image), "patch_ap": found_ap(patch)}
     if "distance" in lists:  # finished lists have none
+        beyond, length = lists["beyond"], found.shape[1]
         members = np.count_nonzero(task.clusters != NO_PATCH, axis=1)
-        beyond = {"image": np.full(len(found), LIST_LENGTH), "patch": members - patch.sum(axis=1)}
-        for kind, relevant in (("image", image), ("patch", patch)):
-            ties = list_ties(relevant, lists["distance"][:, 1:], lists["open_end"], beyond[kind])
+        known = {
+            "image": (image, among(image_of(beyond), image_of(task.clusters)), np.full(len(found), LIST_LENGTH)),
+            "patch": (patch, among(beyond, task.clusters), members),
+        }
+        for kind, (relevant, further, more) in known.items():
+            ties = list_ties(np.concatenate([relevant, further], axis=1), lists["distance"][:, 1:], length, more)
             arrays |= {f"{kind}_worst": ties.worst, f"{kind}_best": ties.best}
     return arrays
 

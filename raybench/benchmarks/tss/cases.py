@@ -40,12 +40,12 @@ WORST, BEST = 2, 1  # pairs of a group: 0.2 s each at 640 x 480 px
 MOST_ASKED = 60  # pairs that are drawn because they were asked for
 WAYS = ("1 to 2", "2 to 1")
 PANELS = {  # by the name of a panel: what the page says of it; {} are the numbers of both images
-    "image": "image {0}, true outline",
+    "image": "image {0}",
     "other": "image {1}",
-    "warped": "image {1}, warped by the flow found",
+    "warped": "{1} warped to {0}",
     "true flow": "true flow",
     "flow": "flow found",
-    "error": "error: blue within T5, red beyond",
+    "error": "error (blue: within T5)",
 }
 
 
@@ -119,8 +119,11 @@ def pair_case(
     fits = images is not None and [image.shape[:2] for image in images] == sizes
     there = images if images is not None and fits else (_blank(sizes[0]), _blank(sizes[1]))
     made: dict[str, Pixels | None] = {**direction_panels(side, there, truth, score), "other": there[1 - side]}
-    numbers = (side + 1, 2 - side)
-    panels = tuple(_panel(words.format(*numbers), shown.name, made[name], name, fits) for name, words in PANELS.items())
+    sides = (side + 1, 2 - side)
+    files = {"image": shown.pair.sources[side], "other": shown.pair.sources[1 - side]}
+    panels = tuple(
+        _panel(words.format(*sides), files.get(kind, ""), made[kind], kind, fits) for kind, words in PANELS.items()
+    )
     figures = f"{shown.name}: T5 {t5[0]:.1%} from 1 to 2, {t5[1]:.1%} from 2 to 1; shown: {WAYS[side]}"
     caption = "; ".join([figures, *state_words(shown.pair, score)])
     alt = f"{shown.name}: {', '.join(panel.label for panel in panels)}"

@@ -26,13 +26,14 @@ DIGITS = 4
 def unit_data(section: Section) -> dict[str, Any] | None:
     """The values of units by figure and run; None unless two runs have the same figures of the same units."""
     runs = [run for run in section.runs if run.shown.units]
-    figures = _figures(section, runs)
+    figures = compared_figures(section.benchmark, runs)
     if len(runs) < 2 or not figures:
         return None
     by_figure: list[dict[str, Any]] = []
     for figure in figures:
-        names, values = _aligned(runs, figure)
+        names, values = values_by_run(runs, figure)
         kept = chosen_units(values)
+        defined = ((~np.isnan(values)).sum(axis=0) >= 2).sum()
         size = sum(len(one["names"]) for one in by_figure) * len(runs) + kept.size * len(runs)
         if len(kept) and (not by_figure or size <= MOST_NUMBERS):
             by_figure.append(
@@ -41,7 +42,7 @@ def unit_data(section: Section) -> dict[str, Any] | None:
                     "figure": figure.figure,
                     "names": [names[place] for place in kept.tolist()],
                     "values": [[_rounded(value) for value in row] for row in values[:, kept].tolist()],
-                    "total": len(names),
+                    "total": int(defined),
                 }
             )
     if not by_figure:
@@ -62,9 +63,9 @@ def chosen_units(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return kept
 
 
-def _figures(section: Section, runs: Sequence[NamedRun]) -> list[FigureOf]:
+def compared_figures(benchmark: str, runs: Sequence[NamedRun]) -> list[FigureOf]:
     """Figures that two runs have, those of the headline first, and of these the rows that stand for the whole run."""
-    layout = layout_of(section.benchmark)
+    layout = layout_of(benchmark)
     counts: dict[FigureOf, int] = {}
     for run in runs:
         for one in run.shown.units:
@@ -77,7 +78,7 @@ def _figures(section: Section, runs: Sequence[NamedRun]) -> list[FigureOf]:
     return sorted((figure for figure, count in counts.items() if count > 1), key=place)
 
 
-def _aligned(runs: Sequence[NamedRun], figure: FigureOf) -> tuple[list[str], NDArray[np.float64]]:
+def values_by_run(runs: Sequence[NamedRun], figure: FigureOf) -> tuple[list[str], NDArray[np.float64]]:
     """Names of all units that a run has, and their values (runs, units); nan where a run has none."""
     own = [next((one for one in run.shown.units if one.figure == figure), None) for run in runs]
     names = list(dict.fromkeys(name for one in own if one is not None for name in one.names))

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.runs.report.leaderboard import dot
 from raybench.runs.report.markup import Html, element
+from raybench.runs.report.pictures import Chosen
 from raybench.runs.report.shown import NamedRun, Section
 
+MOST_BESIDE = 3  # panels of a card of usual width
 KINDS = ("missed", "false alarm", "worst", "best", "right")
 
 
@@ -32,16 +34,23 @@ class PageImages:
         return element("img", src=Html(source), alt=alt, id=self._known[digest], decoding="async")
 
 
-def gallery(section: Section, images: PageImages) -> Html | None:
-    """The cards of every run of a benchmark, with filters; None without pictures."""
-    pictures = [(run, picture) for run in section.runs for picture in run.shown.pictures]
+def gallery(section: Section, pictures: Sequence[Chosen], left_out: int, images: PageImages) -> Html | None:
+    """The cards of a benchmark's chosen pictures, with filters; None without pictures."""
     if not pictures:
         return None
     cards = [_card(run, picture, images) for run, picture in pictures]
-    return element("div", _filters(section.runs, pictures), element("ul", cards, class_="cards"), class_="gallery")
+    words = f"{left_out} more cases are left out, so that the page stays small; a report of fewer runs shows them."
+    return element(
+        "div",
+        _filters(section.runs, pictures),
+        element("ul", cards, class_="cards"),
+        element("button", "Show all", type="button", class_="all-cases", hidden=True),
+        element("p", words, class_="quiet small") if left_out else None,
+        class_="gallery",
+    )
 
 
-def _filters(runs: Sequence[NamedRun], pictures: Sequence[tuple[NamedRun, ReportPicture]]) -> Html:
+def _filters(runs: Sequence[NamedRun], pictures: Sequence[Chosen]) -> Html:
     present = {picture.kind for _, picture in pictures}
     kinds = [kind for kind in KINDS if kind in present]
     buttons = [element("button", "all", type="button", data_kind="", aria_pressed="true")]
@@ -76,7 +85,7 @@ def _card(run: NamedRun, picture: ReportPicture, images: PageImages) -> Html:
         "li",
         opener,
         words,
-        class_="card" if picture.panels else "card wide",
+        class_="card" if 0 < len(picture.panels) <= MOST_BESIDE else "card wide",
         data_run=run.colour,
         data_kind=picture.kind,
         data_unit=picture.unit,

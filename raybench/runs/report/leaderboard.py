@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raybench.runs.report.layouts import BEST, LOWER_IS_BETTER, MEAN, NOISE_WORDS, Layout, layout_of
-from raybench.runs.report.markup import Html, element
-from raybench.runs.report.measured import Measured, MeasuredRow, measured_rows
+from raybench.runs.report.markup import Html, element, joined_html
+from raybench.runs.report.measured import Measured, MeasuredRow, mean_of, measured_rows
 from raybench.runs.report.shown import NamedRun, Section
 
 MOST_VIEWS = 60  # of one benchmark; beyond, only its first figure has every choice
@@ -66,13 +66,36 @@ class Board:
         if not found:
             return None
         if len(found) == 1 or self.layout.overall == BEST:
-            row, best = max(found, key=lambda pair: pair[1].value or 0.0)
+            row, best = max(found, key=lambda pair: pair[1].sure or 0.0)
             words = row.name if len(found) == 1 else f"{row.name}, the best of {len(found)}"
             return Headline(best, words)
-        return Headline(Measured(_mean(one.value for _, one in found)), f"mean of {len(found)} rows")
+        return Headline(mean_of([one for _, one in found]), f"mean of {len(found)} rows")
 
 
 def leaderboard(board: Board) -> Html:
+    """Runs beside each other; of a single run every row with every figure."""
+    return _of_one_run(board) if len(board.section.runs) == 1 else _of_runs(board)
+
+
+def _of_one_run(board: Board) -> Html:
+    (rows,) = board.rows.values()
+    figures = board.figures
+    head = element("tr", element("th", "row", scope="col"), [element("th", figure, scope="col") for figure in figures])
+    body = [
+        element(
+            "tr",
+            element("th", " · ".join(_key_words(key, cell) for key, cell in row.keys.items()), scope="row"),
+            [figure_cell(row.figures[figure], "") for figure in figures],
+        )
+        for row in rows
+    ]
+    tools = element("div", percent_words(), copy_buttons(), class_="tools")
+    return element(
+        "div", tools, _framed(element("thead", head), element("tbody", body), "figures"), class_="board views"
+    )
+
+
+def _of_runs(board: Board) -> Html:
     """Every view of the figures, one of which is shown, with its tools."""
     choices, figures = board.choices(), board.figures
     views = [(figure, chosen) for figure in figures for chosen in choices]
@@ -108,7 +131,7 @@ def copy_buttons() -> Html:
 
 
 def percent_words() -> Html:
-    return element("span", "all in percent", class_="unit")
+    return element("span", "percent", class_="unit")
 
 
 def view(board: Board, figure: str, chosen: dict[str, str]) -> Html:
@@ -124,7 +147,7 @@ def view(board: Board, figure: str, chosen: dict[str, str]) -> Html:
     titles = [_title(column, columns) for column in columns]
     if board.layout.overall == MEAN and not board.layout.stands_for and len(columns) > 1:
         titles.append(("mean", "mean of the columns"))
-        grid = [[*row, Measured(_mean(cell.value for cell in row))] for row in grid]
+        grid = [[*row, mean_of(row)] for row in grid]
     return board_table(board.section.runs, titles, grid, figure)
 
 
@@ -148,8 +171,13 @@ def board_table(
         for number, (run, row) in enumerate(zip(runs, grid, strict=True))
     ]
     caption = element("caption", f"{figure}, percent" if figure else "percent", class_="unseen")
-    table = element("table", caption, element("thead", head), element("tbody", body), class_="sortable figures")
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"figures {figure}")
+    return _framed(joined_html([caption, element("thead", head)]), element("tbody", body), f"figures {figure}")
+
+
+def _framed(head: Html, body: Html, label: str) -> Html:
+    """A table that may be wider than the page."""
+    table = element("table", head, body, class_="sortable figures")
+    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
 def figure_cell(cell: Measured, mark: str) -> Html:
@@ -199,8 +227,11 @@ def _baseline(runs: Sequence[NamedRun]) -> Html | None:
 
 
 def _column(row: MeasuredRow, layout: Layout) -> tuple[str, ...]:
-    cells = [(key, row.keys[key]) for key in layout.across if key in row.keys]
-    return tuple(NOISE_WORDS.get(cell, cell) if key == "noise" else cell for key, cell in cells)
+    return tuple(_key_words(key, row.keys[key]) for key in layout.across if key in row.keys)
+
+
+def _key_words(key: str, cell: str) -> str:
+    return NOISE_WORDS.get(cell, cell) if key == "noise" else cell
 
 
 def _title(column: tuple[str, ...], columns: Sequence[tuple[str, ...]]) -> tuple[str, str]:
@@ -215,18 +246,12 @@ def _title(column: tuple[str, ...], columns: Sequence[tuple[str, ...]]) -> tuple
 
 
 def _marks(cells: Sequence[Measured], lower: bool) -> list[str]:
-    """Which of a column's cells is best and which second, by what is shown; nothing where only one run is."""
-    shown = [None if cell.value is None else round(cell.value, 4) for cell in cells]
+    """Which of a column's cells is best and which second, in the worst order of ties; nothing where only one run is."""
+    shown = [None if cell.sure is None else round(cell.sure, 4) for cell in cells]
     ranked = sorted({value for value in shown if value is not None}, reverse=not lower)
     if len(cells) < 2 or len(ranked) < 2:
         return ["" for _ in shown]
     return ["best" if value == ranked[0] else "second" if value == ranked[1] else "" for value in shown]
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    defined = [value for value in found if value is not None]
-    return sum(defined) / len(defined) if defined and len(defined) == len(found) else None
 
 
 def _exact(value: float | None) -> str | None:

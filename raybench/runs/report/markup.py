@@ -44,7 +44,9 @@ def _attribute(name: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
     name = name.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{in_html(str(value))}"'
+    if value is True:
+        return f" {name}"
+    return f' {name}="{value if isinstance(value, Html) else in_html(str(value))}"'
 
 
 def _child(child: Child) -> str:

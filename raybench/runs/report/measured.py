@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from raybench.benchmarks import BENCHMARKS
@@ -27,6 +27,27 @@ class Measured:
     @property
     def moved_by_ties(self) -> bool:
         return self.worst is not None and self.best is not None and self.best - self.worst > TIES_SHOWN
+
+    @property
+    def sure(self) -> float | None:
+        """What it is worth in any order of ties: a descriptor that is the same everywhere wins nothing by them."""
+        return self.value if self.worst is None or self.value is None else min(self.worst, self.value)
+
+
+def mean_of(cells: Sequence[Measured]) -> Measured:
+    """The mean, with the means of its bounds where ties move a part; undefined where a part is."""
+    if not cells or any(cell.value is None for cell in cells):
+        return Measured(None)
+
+    def mean(part: Callable[[Measured], float | None]) -> float:
+        values = [cell.value if (own := part(cell)) is None else own for cell in cells]
+        return sum(value for value in values if value is not None) / len(cells)
+
+    if not any(cell.moved_by_ties for cell in cells):
+        return Measured(mean(lambda cell: cell.value))
+    return Measured(
+        mean(lambda cell: cell.value), worst=mean(lambda cell: cell.worst), best=mean(lambda cell: cell.best)
+    )
 
 
 @dataclass(frozen=True)

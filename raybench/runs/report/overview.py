@@ -74,7 +74,7 @@ def _table(group: Sequence[Board]) -> Html:
     grid = [[_measured(board.headline(run.name)) for board in group] for run in runs]
     titles = [(_column(board), f"{board.layout.title}: {board.layout.headline}, {_words(board)}") for board in group]
     tools = element("div", percent_words(), copy_buttons(), class_="tools")
-    kind = "views board wide" if len(group) >= WIDE else "views board"
+    kind = "views board wide" if len(group) >= WIDE else "views board" if len(group) > 1 else "views board narrow"
     return element("div", tools, board_table(runs, titles, grid, ""), class_=kind)
 
 

@@ -6,21 +6,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from raybench.benchmarks import BENCHMARKS
 from raybench.runs.report import assets
-from raybench.runs.report.badges import note_list, section_badges
+from raybench.runs.report.benchmark_part import BenchmarkPart, benchmark_part
 from raybench.runs.report.citations import citations
-from raybench.runs.report.differences import unit_data
 from raybench.runs.report.gallery import PageImages, gallery
-from raybench.runs.report.layouts import layout_of
-from raybench.runs.report.leaderboard import Board, leaderboard
-from raybench.runs.report.markup import Child, Html, element, folded
+from raybench.runs.report.leaderboard import Board
+from raybench.runs.report.markup import Child, Html, element
 from raybench.runs.report.overview import overview, overview_chart, page_header, title_of
-from raybench.runs.report.provenance import provenance
+from raybench.runs.report.pictures import chosen_pictures
 from raybench.runs.report.shown import Section, Shown, sections_of
-from raybench.runs.report.slices import breakdowns
-from raybench.runs.report.tables import every_table, published_beside
-from raybench.runs.report.thresholds import threshold_card
 
 __all__ = ["Shown", "write_report"]
 
@@ -30,22 +24,23 @@ def write_report(runs: Sequence[Shown], title: str = "", made: datetime | None =
     sections = sections_of(runs)
     boards = [Board.of(section) for section in sections]
     charts: list[dict[str, Any]] = [overview_chart(boards)] if len(boards) > 1 else []
-    images = PageImages()
-    parts, data = [], []
-    for board in boards:
-        html, own = _section(board, images, charts)
-        parts.append(html)
-        data.append(own)
+    pictures, left_out = chosen_pictures(sections)
+    images, parts = PageImages(), []
+    for number, board in enumerate(boards):
+        shown = gallery(board.section, pictures[number], left_out.get(number, 0), images)
+        parts.append(benchmark_part(board, shown, len(charts)))
+        charts += parts[-1].charts
     heading = title or title_of(sections)
     names = {run.colour: run.name for section in sections for run in section.runs}
     content = [
         page_header(heading, sections, made or datetime.now(UTC)),
         overview(boards) if len(boards) > 1 else None,
-        parts,
+        [part.html for part in parts],
         _citing(sections),
     ]
+    data = [part.data for part in parts]
     known = {"runs": [names[colour] for colour in sorted(names)], "charts": charts, "sections": data}
-    return _document(heading, _navigation(boards), content, known)
+    return _document(heading, _navigation(parts), content, known)
 
 
 def _document(title: str, navigation: Html, content: Child, known: dict[str, Any]) -> str:
@@ -71,78 +66,17 @@ def _document(title: str, navigation: Html, content: Child, known: dict[str, Any
     return f"<!doctype html>{element('html', head, body, lang='en')}\n"
 
 
-def _section(board: Board, images: PageImages, charts: list[dict[str, Any]]) -> tuple[Html, dict[str, Any]]:
-    """A benchmark's part of the page, and the data of its charts; those of breakdowns are added to `charts`."""
-    section = board.section
-    slices = breakdowns(section, len(charts))
-    charts += slices.charts
-    curves = _curves(section)
-    units = unit_data(section)
-    parts = [
-        _heading(section),
-        leaderboard(board),
-        published_beside(section),
-        _notes(section),
-        _part(section, "curves", "Curves", element("div", class_="curves") if curves else None),
-        _part(section, "thresholds", "Which threshold to use", threshold_card(section)),
-        _part(section, "differences", "Where two runs differ", element("div", class_="differences") if units else None),
-        _part(section, "gallery", "Gallery", gallery(section, images)),
-        _part(section, "breakdowns", "Breakdowns", slices.html or None),
-        _part(section, "more", "Everything else", [every_table(section), provenance(section)]),
-    ]
-    return element("section", parts, id=section.id, class_="benchmark"), {
-        "id": section.id,
-        "curves": curves,
-        "units": units,
-    }
-
-
-def _heading(section: Section) -> Html:
-    listed = BENCHMARKS.get(section.benchmark)
-    summaries = dict.fromkeys(run.shown.manifest.summary for run in section.runs)
-    unfinished = [run.name for run in section.runs if run.shown.manifest.status != "done"]
-    return element(
-        "div",
-        element("h2", layout_of(section.benchmark).title),
-        element("p", element("code", section.benchmark), f" {listed.summary}" if listed else "", class_="quiet"),
-        [element("p", summary, class_="sizes") for summary in summaries if summary],
-        section_badges(section),
-        element("p", f"not finished: {', '.join(unfinished)}", class_="loud") if unfinished else None,
-        class_="heading",
-    )
-
-
-def _notes(section: Section) -> Html | None:
-    notes = note_list(section)
-    return None if notes is None else folded(f"What the figures mean, and {len(section.notes)} notes", notes)
-
-
-def _part(section: Section, name: str, title: str, content: Child) -> Html | None:
-    """A part of a benchmark's section under a heading that the navigation leads to."""
-    if content is None:
-        return None
-    return element("div", element("h3", title), content, id=f"{section.id}-{name}", class_="part")
-
-
-def _curves(section: Section) -> dict[str, Any] | None:
-    """The curves of all runs, by name of the task."""
-    names = list(dict.fromkeys(curve.name for run in section.runs for curve in run.shown.curves))
-    if not names:
-        return None
-    runs = [
-        {"run": run.colour, "curves": {curve.name: curve.to_json() for curve in run.shown.curves}}
-        for run in section.runs
-        if run.shown.curves
-    ]
-    return {"names": names, "runs": runs}
-
-
-def _navigation(boards: Sequence[Board]) -> Html:
-    links = [element("li", element("a", "Overview", href="#overview"))] if len(boards) > 1 else []
-    links += [element("li", element("a", board.section.benchmark, href=f"#{board.section.id}")) for board in boards]
+def _navigation(parts: Sequence[BenchmarkPart]) -> Html:
+    """Links to benchmarks, and below the one that is being read to its parts; of a single one its parts are there."""
+    links = [element("li", element("a", "Overview", href="#overview"))] if len(parts) > 1 else []
+    for part in parts:
+        inner = [element("li", element("a", title, href=f"#{own}")) for own, title in part.parts]
+        kind = None if len(parts) > 1 else "alone"
+        top = element("a", part.section.benchmark, href=f"#{part.section.id}")
+        links.append(element("li", top, element("ul", inner), class_=kind))
     links.append(element("li", element("a", "How to cite", href="#cite")))
     toggle = element("button", "Dark", type="button", id="theme", aria_pressed="false")
-    menu = element("ul", links)
+    menu = element("ul", links, class_="menu")
     return element("nav", element("p", "raybench", class_="brand"), menu, toggle, aria_label="Parts of this page")
 
 

@@ -25,6 +25,7 @@ class Shown:
     pictures: Sequence[ReportPicture] = ()
     curves: Sequence[ReadCurve] = ()
     units: Sequence[UnitValues] = ()
+    out: str = ""  # its folder
 
     @property
     def main(self) -> Table | None:

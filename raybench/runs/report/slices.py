@@ -15,6 +15,7 @@ from raybench.runs.report.shown import NamedRun, Section
 
 MOST_CELLS = 3_000  # of all choices of one breakdown; beyond, only the first choice is on the page
 SHADES = 10
+MOST_BESIDE = 5  # columns; a heat map with more has a line of the page for itself
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ def _drawn(runs: Sequence[NamedRun], one: Slice, points: Sequence[Point], first_
     figure = f"{one.figures[0]}, percent" if len(one.figures) == 1 else "percent"
     title = element("h4", one.title, element("span", f" · {figure}", class_="quiet"))
     content = element("div", element("div", tools, class_="tools"), views, class_="views slice")
-    return Drawn(element("div", title, content, class_="breakdown"), charts)
+    columns = {_cells(one.columns, point) for point in points}
+    kind = "breakdown wide" if not one.across and len(columns) > MOST_BESIDE else "breakdown"
+    return Drawn(element("div", title, content, class_=kind), charts)
 
 
 def _points(runs: Sequence[NamedRun], one: Slice) -> list[Point]:
@@ -122,7 +125,7 @@ def heat_map(runs: Sequence[NamedRun], one: Slice, points: Sequence[Point]) -> H
     """A table whose cells are shaded from the least to the most of its figures."""
     values = {(_cells(one.rows, point), _cells(one.columns, point)): point.value for point in points}
     rows = list(dict.fromkeys(row for row, _ in values))
-    columns = list(dict.fromkeys(column for _, column in values))
+    columns = list(dict.fromkeys(column for (_, column), value in values.items() if value is not None))
     defined = [value for value in values.values() if value is not None]
     least, most = (min(defined), max(defined)) if defined else (0.0, 1.0)
     head = element(

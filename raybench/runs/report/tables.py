@@ -11,7 +11,7 @@ from raybench.table import Table, joined
 
 PUBLISHED = "published"
 SHOWN_BETTER = {PUBLISHED, "intervals", "ties", "disc_intervals", "disc_thresholds"}  # elsewhere on the page
-MOST_ROWS = 60  # of one table; the CSV files have all
+MOST_ROWS = 40  # of one table; the CSV files have all
 
 
 def published_beside(section: Section) -> Html | None:

@@ -43,7 +43,14 @@ def threshold_card(section: Section) -> Html | None:
         )
         for count, variant in enumerate(variants)
     ]
-    return element("div", element("div", tools, copy_buttons(), class_="tools"), views, class_="views")
+    words = "Take what scores at least that much, on data like this. In grey: the middle 95 % of draws."
+    return element(
+        "div",
+        element("p", words, class_="quiet small"),
+        element("div", tools, copy_buttons(), class_="tools"),
+        views,
+        class_="views",
+    )
 
 
 def _table(by_run: Sequence[tuple[NamedRun, list[Row]]], variant: tuple[str, ...]) -> Html:

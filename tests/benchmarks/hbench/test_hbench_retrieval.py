@@ -100,7 +100,7 @@ def test_tables_and_results_are_byte_equal_for_every_shard_size_and_executor(ray
     given = ("--data", DATA / "hpatches", "--descriptor", "sift")
     seen = outputs_of_every_plan(lambda out, *more: run(raybench, out, *given, *more), tmp_path)
     assert len(seen) == 1
-    assert len(seen.pop()) == 7
+    assert len(seen.pop()) == 12
 
 
 def test_own_results_read_back_to_the_same_table(raybench, tmp_path):

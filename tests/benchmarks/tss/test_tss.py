@@ -169,9 +169,9 @@ def test_a_folder_without_flow_and_mask_scores_zero_as_with_the_tool(raybench, t
     worst = stored_cases(str(tmp_path / "out"), {}, ())[0]
     assert (worst.title, worst.unit) == ("MINI: worst 1", "MINI/p01_same") and "T5 0.0% from 1 to 2" in worst.caption
     assert [panel.label for panel in worst.panels if not panel.jpeg] == [
-        "image 2, warped by the flow found; absent",
+        "2 warped to 1; absent",
         "flow found; absent",
-        "error: blue within T5, red beyond; absent",
+        "error (blue: within T5); absent",
     ]
 
 

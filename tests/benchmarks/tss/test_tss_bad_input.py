@@ -213,7 +213,7 @@ def test_no_place_to_enter_or_two_and_flags_that_contradict(run, raybench, tmp_p
 
 def test_an_unknown_method_lists_them(run):
     only_line(run("--descriptor", "diss"), "did you mean dis?", "zero", "farneback", "dense-sift")
-    only_line(run("--descriptor", "sift"), "sift: unknown", "dense-sift")
+    only_line(run("--descriptor", "sift"), "sift: is a patch descriptor", "dense-sift")
     only_line(run("--descriptor", "flow_methods:NoFlow"), "no method flow()")
     only_line(run("--descriptor", "flow_methods:Shift", "--descriptor-args", '{"w": 1}'), "'w'")
 

@@ -65,20 +65,33 @@ function runBoxes(runs, changed, words = () => "") {
   return make("div", { className: "run-boxes", role: "group", "aria-label": "runs shown" }, boxes);
 }
 
+/** Places on an axis, without those that stand too close to the one before. */
+function apart(places, isWide) {
+  const at = (value) => (isWide ? Math.log(value) : value);
+  const least = (at(places.at(-1)) - at(places[0])) / 18;
+  let last = -Infinity;
+  return places.map((value) => {
+    if (at(value) - last < least) return "";
+    last = at(value);
+    return value;
+  });
+}
+
 /** Lines of runs over numbers (`lines`) or categories (`profile`), with boxes to show and hide them. */
 function drawLines(host, given) {
   const isProfile = given.kind === "profile";
   const x = isProfile ? given.categories.map((_, place) => place) : given.x;
   const isWide = x[0] > 0 && x[x.length - 1] / x[0] > 8;
-  const marked = { points: { show: true, size: isProfile ? 8 : 6 }, spanGaps: !isProfile };
+  const marked = { points: { show: true, size: isProfile ? 8 : 6, fill: cssValue("--paper") }, spanGaps: !isProfile };
   const series = given.runs.map((run) => lineOf(run, { ...marked, width: isProfile ? 1.5 : 2 }));
   const words = (place) => ({
     title: isProfile ? given.categories[place] : `${given.axis} ${x[place].toLocaleString("en")}`,
     lines: given.runs.map((run, number) => [run, given.values[number][place]]).filter(([, value]) => value !== null)
       .sort((a, b) => b[1] - a[1]).map(([run, value]) => [run, percent(value)]),
   });
-  const named = { splits: () => x, values: () => given.categories, rotate: 35, align: 1, size: 100, labelSize: 0, label: "" };
-  const counted = { splits: () => x, values: (_, splits) => splits.map((value) => (value >= 1000 ? `${value / 1000}k` : value)), size: 34, filter: (_, splits) => splits };
+  const fits = host.clientWidth / x.length > 150;
+  const named = { splits: () => x, values: () => given.categories, rotate: fits ? 0 : -35, size: fits ? 30 : 96, labelSize: 0, label: "" };
+  const counted = { splits: () => x, values: (_, splits) => apart(splits, isWide).map((value) => (value >= 1000 ? `${value / 1000}k` : value)), size: 34, filter: (_, splits) => splits };
   const across = isProfile ? { time: false, range: [-0.35, x.length - 0.65] } : { time: false, distr: isWide ? 3 : 1, range: isWide ? [x[0] * 0.9, x[x.length - 1] * 1.1] : (_, least, most) => [least - 0.03 * (most - least), most + 0.03 * (most - least)] };
   const chart = plot(host, {
     height: isProfile ? 360 : HEIGHT,
@@ -100,7 +113,7 @@ function drawLines(host, given) {
 function drawPairs(host, first, second, points, picked) {
   const sorted = points.map((point, place) => ({ ...point, place })).sort((a, b) => a.a - b.a);
   const part = (is) => sorted.map((point) => (is(point.b - point.a) ? point.b : null));
-  const dots = (colour) => ({ stroke: colour, fill: colour, paths: () => null, points: { show: true, size: 8, fill: colour, stroke: cssValue("--paper"), width: 1 } });
+  const dots = (colour) => ({ stroke: colour, fill: colour, paths: () => null, points: { show: true, size: 10, fill: colour, stroke: cssValue("--paper"), width: 1 } });
   const nearest = (chart) => {
     const { left, top } = chart.cursor;
     let best = null, least = 24 ** 2;
@@ -110,15 +123,33 @@ function drawPairs(host, first, second, points, picked) {
     });
     return best;
   };
+  const worths = sorted.flatMap(({ a, b }) => [a, b]);
+  const least = Math.min(...worths), most = Math.max(...worths), margin = Math.max(0.02, 0.05 * (most - least));
+  const span = { range: [Math.max(-0.03, least - margin), Math.min(1.03, most + margin)] };
   const diagonal = (chart) => {
     const at = (value, scale) => chart.valToPos(value, scale, true);
     chart.ctx.save();
     chart.ctx.strokeStyle = cssValue("--quiet");
     chart.ctx.setLineDash([4, 4]);
     chart.ctx.beginPath();
-    chart.ctx.moveTo(at(0, "x"), at(0, "y"));
-    chart.ctx.lineTo(at(1, "x"), at(1, "y"));
+    chart.ctx.moveTo(at(span.range[0], "x"), at(span.range[0], "y"));
+    chart.ctx.lineTo(at(span.range[1], "x"), at(span.range[1], "y"));
     chart.ctx.stroke();
+    chart.ctx.restore();
+  };
+  const counts = new Map();
+  sorted.forEach(({ a, b }) => counts.set(`${a} ${b}`, (counts.get(`${a} ${b}`) ?? 0) + 1));
+  const crowds = (chart) => {
+    const ratio = devicePixelRatio;
+    chart.ctx.save();
+    chart.ctx.fillStyle = cssValue("--quiet");
+    chart.ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    for (const [place, count] of counts) {
+      const [a, b] = place.split(" ").map(Number);
+      const [x, y] = [chart.valToPos(a, "x", true), chart.valToPos(b, "y", true)];
+      chart.ctx.textAlign = a > 0.5 ? "right" : "left";
+      if (count > 1) chart.ctx.fillText(`×${count}`, x + (a > 0.5 ? -9 : 9) * ratio, y + (b > 0.5 ? 14 : -7) * ratio);
+    }
     chart.ctx.restore();
   };
   let under = null;
@@ -133,14 +164,13 @@ function drawPairs(host, first, second, points, picked) {
     const x = chart.valToPos(point.a, "x"), y = chart.valToPos(point.b, "y");
     box.style.transform = `translate(${x > chart.over.clientWidth / 2 ? x - box.offsetWidth - 12 : x + 12}px, ${Math.max(0, Math.min(y - 10, chart.over.clientHeight - box.offsetHeight))}px)`;
   };
-  const span = { range: [-0.03, 1.03] };
   const chart = plot(host, {
     height: 380,
     scales: { x: { time: false, ...span }, y: span },
     axes: [axis(`${nameOf(first)}, %`, { values: inPercent, size: 34 }), axis(`${nameOf(second)}, %`, { values: inPercent, size: 44 })],
     cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
     series: [{}, dots(colourOf(first)), dots(colourOf(second)), dots(cssValue("--quiet"))],
-    hooks: { drawClear: [diagonal], setCursor: [follow] },
+    hooks: { drawClear: [diagonal], draw: [crowds], setCursor: [follow] },
     padding: [12, 14, 0, 0],
   }, [sorted.map((point) => point.a), part((by) => by < 0), part((by) => by > 0), part((by) => by === 0)]);
   chart.over.append(box);

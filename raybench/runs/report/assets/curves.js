@@ -26,10 +26,10 @@ function operatingPoint(curve, recall) {
   return place < 0 ? null : { precision: curve.precision[place], fpr: curve.fpr?.[place] ?? null, score: curve.score?.[place] ?? null };
 }
 
-/** The recall to begin with: 80 %, or the tenth below what the best run of the first task reaches. */
+/** The recall to begin with: 80 %, or the tenth below what every run of the first task reaches. */
 function reachedBy(given) {
-  const ends = given.runs.map((own) => own.curves[given.names[0]]?.recall.at(-1) ?? 0);
-  return Math.max(0.1, Math.min(0.8, Math.floor(Math.max(...ends) / 1000) / 10));
+  const ends = given.runs.map((own) => own.curves[given.names[0]]?.recall.at(-1) ?? 10000);
+  return Math.max(0.1, Math.min(0.8, Math.floor(Math.min(...ends) / 1000) / 10));
 }
 
 class CurveChart {
@@ -103,7 +103,7 @@ class CurveChart {
       cursor: { y: false, drag: { x: false, y: false } },
       series: [{}, ...this.runs.map((run) => lineOf(run, { show: !this.state.hidden.has(run) }))],
       plugins: [valueBox(words)],
-      hooks: { drawClear: [(chart) => this.mark(chart, isRoc)] },
+      hooks: { draw: [(chart) => this.mark(chart, isRoc)] },
       padding: [10, 14, 0, 0],
     }, [x, ...values]);
   }

@@ -2,9 +2,20 @@
 
 const LISTED = 8;
 
+/** The runs to begin with: those with the best means, in the order of the table. */
+function bestTwo(values) {
+  const means = values.map((row, place) => {
+    const known = row.filter((value) => value !== null);
+    return { place, mean: known.reduce((sum, value) => sum + value, 0) / Math.max(1, known.length) };
+  });
+  const best = means.sort((a, b) => b.mean - a.mean).slice(0, 2);
+  return best.map(({ place }) => place).sort((a, b) => a - b);
+}
+
 class Differences {
   constructor(host, given, section) {
-    Object.assign(this, { given, section, first: 0, second: given.runs.length - 1, figure: 0 });
+    const [first, second] = bestTwo(given.figures[0].values);
+    Object.assign(this, { given, section, first, second, figure: 0 });
     this.canvas = make("div", { className: "chart square" });
     this.lists = make("div", { className: "lists" });
     this.words = make("p", { className: "quiet small" });
@@ -19,6 +30,7 @@ class Differences {
     const first = chooser("A", runs, (place) => this.set({ first: Number(place) }));
     const second = chooser("B", runs, (place) => this.set({ second: Number(place) }));
     const figure = chooser("Figure", figures, (place) => this.set({ figure: Number(place) }));
+    first.select.value = this.first;
     second.select.value = this.second;
     const tools = make("div", { className: "tools" }, first.label, second.label, figures.length > 1 ? figure.label : null);
     host.append(tools, make("div", { className: "split" }, make("div", {}, this.canvas, this.words), this.lists));

@@ -1,6 +1,7 @@
 // The gallery: cards that filters keep, and one case large, with arrows and Escape.
 
 const viewer = document.getElementById("viewer");
+const FIRST_CASES = 6;
 let current = null;
 
 function openCase(card) {
@@ -39,7 +40,8 @@ function filteredGallery(host, units) {
   const chips = all("[data-kind]", host.querySelector(".tools"));
   const [whose, better] = ["[data-whose]", "[data-better]"].map((selector) => host.querySelector(selector));
   const count = host.querySelector(".count");
-  let kind = "";
+  const more = host.querySelector(".all-cases");
+  let kind = "", most = FIRST_CASES;
   const wentBetter = (card) => {
     if (!better?.value) return true;
     if (card.dataset.run === better.value || !card.dataset.unit) return false;
@@ -48,13 +50,15 @@ function filteredGallery(host, units) {
     return !cards.some((one) => one.dataset.run === better.value && one.dataset.unit === card.dataset.unit);
   };
   const show = () => {
-    for (const card of cards) {
-      card.hidden = Boolean(kind && card.dataset.kind !== kind) || Boolean(whose?.value && card.dataset.run !== whose.value) || !wentBetter(card);
-    }
-    const shown = cards.filter((card) => !card.hidden).length;
-    count.textContent = shown === cards.length ? `${shown} cases` : `${shown} of ${cards.length} cases`;
+    const fitting = cards.filter((card) => (!kind || card.dataset.kind === kind) && (!whose?.value || card.dataset.run === whose.value) && wentBetter(card));
+    cards.forEach((card) => { card.hidden = true; });
+    fitting.slice(0, most).forEach((card) => { card.hidden = false; });
+    more.hidden = fitting.length <= most;
+    more.textContent = `Show all ${fitting.length}`;
+    count.textContent = fitting.length === cards.length ? `${cards.length} cases` : `${fitting.length} of ${cards.length} cases`;
     chips.forEach((chip) => chip.setAttribute("aria-pressed", String(chip.dataset.kind === kind)));
   };
+  more.addEventListener("click", () => { most = Infinity; show(); });
   chips.forEach((chip) => chip.addEventListener("click", () => { kind = chip.dataset.kind; show(); }));
   [whose, better].forEach((select) => select?.addEventListener("change", show));
   cards.forEach((card) => card.querySelector(".open").addEventListener("click", () => openCase(card)));

@@ -23,14 +23,14 @@ function theme() {
 
 /** The part that is being read is marked in the navigation. */
 function navigation() {
-  const links = new Map(all("nav a").map((link) => [link.hash.slice(1), link]));
+  const links = new Map(all(".menu > li > a").map((link) => [link.hash.slice(1), link]));
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
       links.forEach((link) => link.removeAttribute("aria-current"));
       const link = links.get(entry.target.id);
       link?.setAttribute("aria-current", "true");
-      const list = link?.closest("ul");
+      const list = link?.closest(".menu");
       if (list && list.scrollWidth > list.clientWidth) list.scrollLeft = link.offsetLeft - list.offsetLeft - 24;
     }
   }, { rootMargin: "-20% 0px -70% 0px" });

@@ -1,5 +1,6 @@
 """`raybench plan`: stages, shards and items of the real run, and its time within a factor of two; leaves nothing."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, only_line
 
+from raybench import storage
 from raybench.benchmarks import BENCHMARKS
-from raybench.runs import probed_run
+from raybench.errors import ConfigError
+from raybench.runs import probe_samples as samples
 from raybench.runs.jobs import make_job
-from raybench.runs.plan import plan_all
+from raybench.runs.plan import plan_all, scratch_folder
 
 INLINE = ("--ray", "off")
 KEYS = ["stages", "wall_seconds", "gpu_hours", "cost", "peak_memory_bytes", "bottleneck", "probe"]
@@ -56,8 +59,8 @@ def stages_of(manifest):
 @pytest.fixture
 def few_samples(monkeypatch):
     """Where the time does not count: two samples of each stage."""
-    monkeypatch.setattr(probed_run, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(probed_run, "SHARE", 0.0)
+    monkeypatch.setattr(samples, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(samples, "SHARE", 0.0)
 
 
 @pytest.mark.parametrize("benchmark", JOBS)
@@ -92,6 +95,16 @@ def test_counts_price_and_unit(few_samples, raybench):
     assert found["cost"]["2"] == pytest.approx(3 * found["gpu_hours"]["2"], abs=1e-3)
     assert found["probe"]["counted"] == "CPUs"
     assert planned(raybench, "hpatches-matching", *JOBS["hpatches-matching"])["cost"] is None
+
+
+def test_a_probe_whose_time_is_over_plans_what_it_can_and_says_so(raybench, monkeypatch):
+    monkeypatch.setattr(samples, "PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(samples, "LAST_SECONDS", 0.0)
+    monkeypatch.setattr(samples, "END_SECONDS", 0.0)
+    found = planned(raybench, "hpatches-matching", *JOBS["hpatches-matching"])
+    assert found["stages"][0]["shards"] > 0
+    assert found["probe"]["not_measured"][0].endswith(": the probe's time is over")
+    assert "depends on figures" in found["probe"]["notes"][-1]
 
 
 def test_the_table_says_what_is_counted(few_samples, raybench):
@@ -129,7 +142,7 @@ def test_jobs_over_one_store_share_one_extraction(few_samples):
 
 def test_from_finished_results_little_is_left_to_plan_and_that_is_said(few_samples, raybench):
     found = planned(raybench, "tss", *JOBS["tss"])
-    assert found["probe"]["notes"] == ["begins from finished results: only figures and tables are computed"]
+    assert "begins from finished results: only figures and tables are computed" in found["probe"]["notes"]
 
 
 def test_what_a_run_would_trip_over_is_said(raybench, tmp_path):
@@ -141,7 +154,7 @@ def test_what_a_run_would_trip_over_is_said(raybench, tmp_path):
 
 
 def test_gpus_are_counted_where_there_are_any(local_ray, few_samples, raybench, tmp_path):
-    given = ("disc2021", *JOBS["disc2021"], "--out", tmp_path / "out")
+    given = ("hpatches-matching", *JOBS["hpatches-matching"], "--out", tmp_path / "out")
     said = raybench("plan", *given, "--gpus", "1,8", "--format", "json")
     assert said.code == 0, said.err
     found = json.loads(said.out)
@@ -149,6 +162,19 @@ def test_gpus_are_counted_where_there_are_any(local_ray, few_samples, raybench, 
     assert found["probe"]["where"] == "on Ray"
     assert "GPU" in found["bottleneck"]
     assert not (tmp_path / "out").exists()
+
+
+def test_on_a_cluster_the_probe_works_beside_the_store_and_leaves_nothing_there(tmp_path):
+    job, settings = make_job(BENCHMARKS["hpatches-matching"].open(), {"ray": "10.0.0.1:6379", **FEATURES})
+    with (
+        pytest.raises(ConfigError, match="a place that all nodes reach; give --out or --store"),
+        scratch_folder(job, settings),
+    ):
+        pass
+    with scratch_folder(dataclasses.replace(job, store=str(tmp_path / "store")), settings) as folder:
+        assert folder.startswith(str(tmp_path / "store/plan-"))
+        storage.publish(f"{folder}/samples/1", b"sample")
+    assert not (tmp_path / "store").exists()
 
 
 def vectors(folder, queries, references, dimension=128):

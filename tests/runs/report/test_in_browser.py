@@ -1,0 +1,204 @@
+"""The page in a real browser: it works, asks for nothing, and complains of nothing."""
+
+import pytest
+from browser import Browser, chromium
+from report_pages import ATTACK, several_runs
+
+from raybench.runs.report.page import write_report
+
+pytestmark = pytest.mark.skipif(
+    chromium() is None, reason="no Chromium here (chromium, chromium-browser, google-chrome)"
+)
+TABLE = "#b0 .board .view:not([hidden]) table"
+SHOWN = (
+    "[...document.querySelectorAll('#b1 .card')].filter((card) => card.offsetParent)"
+    ".map((card) => card.dataset.unit + card.dataset.run)"
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(write_report(several_runs()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    opened = Browser()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def opened(browser, page):
+    """The page, freshly loaded; whatever a test did there, nothing was asked for and nothing went wrong."""
+    browser.requests.clear()
+    browser.errors.clear()
+    browser.open(page)
+    yield browser
+    assert browser.errors == []
+    assert {url for url in browser.requests if not url.startswith("data:")} == {f"file://{page}"}
+
+
+def words(browser, selector):
+    return browser.do(f"[...document.querySelectorAll({selector!r})].map((one) => one.textContent)")
+
+
+def choose(browser, selector, value):
+    browser.do(
+        f"(() => {{ const select = document.querySelector({selector!r}); select.value = {value!r};"
+        "select.dispatchEvent(new Event('change')); })()"
+    )
+
+
+def click(browser, selector):
+    browser.do(f"document.querySelector({selector!r}).click()")
+
+
+def test_a_click_on_a_heading_sorts_and_a_second_one_turns_it_round(opened):
+    names = f"{TABLE} tbody th"
+    assert words(opened, names) == ["meanstd", "sift", "orb"]
+    click(opened, f"{TABLE} thead th:nth-child(3) button")
+    assert words(opened, names) == ["orb", "sift", "meanstd"]
+    click(opened, f"{TABLE} thead th:nth-child(3) button")
+    assert words(opened, names) == ["meanstd", "sift", "orb"]
+    assert opened.do(f"document.querySelector('{TABLE} thead th:nth-child(3)').ariaSort") == "ascending"
+
+
+def test_another_figure_is_one_choice_away(opened):
+    assert words(opened, f"{TABLE} caption") == ["ap, percent"]
+    choose(opened, "#b0 .board [data-choose]", "auc")
+    assert words(opened, f"{TABLE} caption") == ["auc, percent"]
+
+
+def test_differences_to_a_chosen_run_stand_beside_its_figures(opened):
+    choose(opened, "#b0 .board [data-baseline]", "2")
+    assert words(opened, f"{TABLE} tbody tr:nth-child(2) .difference") == ["+20.00", "−5.00", "+7.50"]
+    choose(opened, "#b0 .board [data-baseline]", "")
+    assert words(opened, f"{TABLE} .difference") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        ("markdown", "| sift | **90.00 [80.00–95.00]** | _80.00_ | **85.00** |"),
+        ("latex", r"sift & \textbf{90.00 [80.00--95.00]} & \underline{80.00} & \textbf{85.00} \\"),
+        ("csv", "sift,0.9,0.8,0.85"),
+    ],
+)
+def test_a_copied_table_is_what_is_shown(opened, kind, row):
+    opened.do("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    click(opened, f"#b0 .board [data-copy={kind}]")
+    opened.wait("'copied' in window")
+    lines = opened.do("window.copied").splitlines()
+    assert row in lines and sum("meanstd" in line for line in lines) == 1
+
+
+def test_curves_are_drawn_and_a_run_can_be_hidden(opened):
+    opened.do("document.querySelector('#b0-curves').scrollIntoView()")
+    opened.wait("document.querySelector('#b0 .curves canvas')")
+    chart = "document.querySelector('#b0 .curves .chart').chart"
+    assert opened.do(f"{chart}.series.map((one) => one.show).join()") == "true,true,true,true"
+    click(opened, "#b0 .curves .run-box input")
+    assert opened.do(f"{chart}.series[1].show") is False
+    assert words(opened, "#b0 .point tbody th") == ["sift", "orb"]
+
+
+def test_the_operating_point_follows_the_slider_and_curves_switch_to_roc(opened):
+    opened.do("document.querySelector('#b0-curves').scrollIntoView()")
+    opened.wait("document.querySelector('#b0 .curves canvas')")
+    before = words(opened, "#b0 .point tbody td")
+    opened.do(
+        "(() => { const one = document.querySelector('#b0 .slider input'); one.value = 20;"
+        "one.dispatchEvent(new Event('input')); })()"
+    )
+    assert words(opened, "#b0 .slider output") == ["20 %"]
+    assert words(opened, "#b0 .point tbody td") != before
+    click(opened, "[data-curve=roc]")
+    assert opened.do("document.querySelector('#b0 .curves .chart').chart.axes[0].label").startswith("false positive")
+
+
+def test_the_gallery_keeps_the_kind_and_the_cases_that_are_asked_for(opened):
+    assert len(opened.do(SHOWN)) == 6
+    click(opened, "#b1 [data-kind='false alarm']")
+    assert opened.do(SHOWN) == ["Q13", "Q14"]
+    click(opened, "#b1 .chips [data-kind='']")
+    choose(opened, "#b1 [data-better]", "3")
+    assert opened.do(SHOWN) == ["Q04"]  # which is worth more by run 3 than by run 4
+
+
+def test_a_case_opens_large_arrows_walk_and_escape_closes(opened):
+    is_open = "document.getElementById('viewer').open"
+    click(opened, "#b1 .card .open")
+    assert opened.do(is_open) is True
+    first = words(opened, "#viewer .words")
+    opened.press("ArrowRight")
+    assert words(opened, "#viewer .words") != first
+    opened.press("ArrowLeft")
+    assert words(opened, "#viewer .words") == first
+    opened.press("Escape")
+    opened.wait(f"{is_open} === false")
+
+
+def test_images_that_are_in_the_page_once_are_shown_everywhere(opened, page):
+    assert page.read_text().count("data:image/jpeg;base64,") == 4
+    loaded = "[...document.querySelectorAll('.card img')].map((one) => one.complete && one.naturalWidth)"
+    opened.wait(f"{loaded}.every((width) => width === 32)")
+    assert opened.do(loaded) == [32] * 18
+
+
+def test_where_two_runs_differ_leads_to_the_case(opened):
+    assert words(opened, "#b1 .lists h4")[0] == "better with sscd: 1"
+    click(opened, "#b1 .lists button")
+    assert opened.do("document.querySelector('#viewer .words b').textContent") == "missed: Q0"
+    opened.do("document.getElementById('viewer').close()")
+    opened.do("document.querySelector('#b1-differences').scrollIntoView()")
+    opened.wait("document.querySelector('#b1 .differences canvas')")
+
+
+def test_names_are_text_wherever_scripts_put_them(opened):
+    assert words(opened, "#b1 .differences option")[:2] == ["sscd", ATTACK.rpartition("/")[2]]
+    assert ATTACK in words(opened, "#b1 .lists td")
+    assert opened.do("document.querySelectorAll('img[src=x]').length") == 0
+
+
+def test_dark_is_what_the_system_says_until_the_reader_says_otherwise(opened, page):
+    paper = "getComputedStyle(document.documentElement).getPropertyValue('--paper').trim()"
+    light = opened.do(paper)
+    click(opened, "#theme")
+    dark = opened.do(paper)
+    assert dark != light and opened.do("document.getElementById('theme').ariaPressed") == "true"
+    opened.open(page, scheme="dark")
+    assert opened.do(paper) == dark
+    click(opened, "#theme")
+    assert opened.do(paper) == light
+
+
+def test_a_phone_never_scrolls_sideways(opened, page):
+    opened.open(page, width=360, height=740)
+    opened.do("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    assert opened.do("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_keyboard_reaches_the_figures_first(opened):
+    opened.press("Tab")
+    assert opened.do("document.activeElement.textContent") == "Skip to the figures"
+    opened.press("Enter")
+    opened.wait("document.activeElement.id === 'main'")
+
+
+def test_on_paper_notes_are_unfolded_and_the_rest_stays_away(opened):
+    opened.do("window.dispatchEvent(new Event('beforeprint'))")
+    assert opened.do("document.querySelector('#b0 .published').open") is True
+    assert opened.do("document.querySelector('#b0-more details').open") is False
+    opened.do("window.dispatchEvent(new Event('afterprint'))")
+    assert opened.do("document.querySelector('#b0 .published').open") is False
+
+
+def test_every_image_and_control_has_a_name(opened):
+    nameless = (
+        "[...document.querySelectorAll('button, select, input, img')].filter((one) => !(one.alt || one.ariaLabel ||"
+        "one.textContent.trim() || one.closest('label')?.textContent.trim() || one.placeholder)).length"
+    )
+    assert opened.do(nameless) == 0
