@@ -124,10 +124,10 @@ def _estimate(
         if not known[stage.name]:
             known[stage.name] = list(stage.measures)
     cluster = session.executor.cluster()
-    gpus = int(cluster.get("gpus") or 0)
+    gpus = session.executor.gpus  # none with --device cpu, whatever there is
     machines = Machines(
         gpus=gpus,
-        cpus_per_gpu=float(cluster["cpus"]) / gpus if gpus else 1.0,
+        cpus_per_gpu=max(float(cluster["cpus"]) / (cluster["gpus"] or gpus), 1.0) if gpus else 1.0,
         start_seconds=PROCESS_SECONDS + driver_seconds,
         stage_seconds=statistics.median(run.overheads or [0.0]),
     )

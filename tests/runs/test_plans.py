@@ -161,6 +161,8 @@ def test_gpus_are_counted_where_there_are_any(local_ray, few_samples, raybench, 
     assert found["probe"]["counted"] == "GPUs"
     assert found["probe"]["where"] == "on Ray"
     assert "GPU" in found["bottleneck"]
+    said = raybench("plan", *given, "--device", "cpu", "--format", "json")
+    assert json.loads(said.out)["probe"]["counted"] == "CPUs"
     assert not (tmp_path / "out").exists()
 
 
