@@ -27,7 +27,7 @@ def published_beside(section: Section) -> Html | None:
     table = Table(PUBLISHED, tables[0].columns, tuple(rows), tables[0].fractions)
     words = f"Published figures beside: {comparable} of {len(rows)} comparable"
     notes = [element("p", note, class_="quiet small") for note in tables[0].notes]
-    return folded(words, notes, data_table(table, "published"), class_="published")
+    return folded(words, notes, data_table(table, "published"), class_="published" if comparable else "published none")
 
 
 def every_table(section: Section) -> Html | None:

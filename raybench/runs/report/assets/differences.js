@@ -66,8 +66,8 @@ class Differences {
     const one = this.given.figures[this.figure], points = this.points();
     const kind = this.given.kind;
     const better = { a: points.filter(({ a, b }) => a > b), b: points.filter(({ a, b }) => b > a) };
-    const shown = one.total > one.names.length ? `${one.names.length} of ${one.total.toLocaleString("en")} ${kind}: the most different and a sample.` : `${points.length} ${kind}, ${points.length - better.a.length - better.b.length} equal.`;
-    this.words.textContent = `One point per unit; above the line B is better. ${shown}`;
+    const shown = one.total > one.names.length ? `Shown are ${one.names.length} of ${one.total.toLocaleString("en")}: the most different and an even sample of the others.` : `${points.length} in all, ${points.length - better.a.length - better.b.length} equal.`;
+    this.words.textContent = `A point for each of the ${kind}; above the line B is better. ${shown}`;
     this.lists.replaceChildren(this.table("a", better.a), this.table("b", better.b));
   }
 

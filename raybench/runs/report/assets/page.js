@@ -37,11 +37,11 @@ function navigation() {
   all("main > section").forEach((section) => seen.observe(section));
 }
 
-/** On paper nothing can be unfolded: figures and their meaning are open, long tables and arguments stay away. */
+/** On paper nothing can be unfolded: figures, their meaning and what is comparable are open, the rest stays away. */
 function printing() {
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = all("details:not([open])").filter((fold) => !fold.closest(".part[id$='-more']"));
+    opened = all("details:not([open])").filter((fold) => !fold.matches(".published.none") && !fold.closest(".part[id$='-more']"));
     opened.forEach((fold) => { fold.open = true; });
     drawn.forEach((_, host) => drawNow(host));
   });
