@@ -13,9 +13,9 @@ from conftest import GOLDEN, only_line
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.errors import ConfigError
-from raybench.runs import probe_samples as samples
 from raybench.runs.jobs import make_job
-from raybench.runs.plan import plan_all, scratch_folder
+from raybench.runs.planning import probe_samples as samples
+from raybench.runs.planning.plan import plan_all, scratch_folder
 
 INLINE = ("--ray", "off")
 KEYS = ["stages", "wall_seconds", "gpu_hours", "cost", "peak_memory_bytes", "bottleneck", "probe"]

@@ -12,9 +12,9 @@ from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Outcome
 from raybench.errors import ConfigError
-from raybench.runs.checked_run import CheckedRun, NotStored
 from raybench.runs.rescore import finished_run, job_again
 from raybench.runs.sessions import coming_session
+from raybench.runs.verifying.checked_run import CheckedRun, NotStored
 from raybench.visible import AS_ESCAPES
 
 

@@ -29,10 +29,10 @@ from raybench.engine.stages import FILE_BYTES, Mapped, Receipt, Stage
 from raybench.errors import CorruptShard, RaybenchError
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
-from raybench.runs.measured import TAKEN, Measure, Measured, Part, SampleFile
-from raybench.runs.probe_samples import LEAST_OF_SEARCH, LEAST_SAMPLES, MOST_SAMPLES, ProbeTime, choices
+from raybench.runs.planning.measured import TAKEN, Measure, Measured, Part, SampleFile
+from raybench.runs.planning.probe_samples import LEAST_OF_SEARCH, LEAST_SAMPLES, MOST_SAMPLES, ProbeTime, choices
+from raybench.runs.planning.stand_ins import Sample, rows_of, stand_in
 from raybench.runs.sessions import Session
-from raybench.runs.stand_ins import Sample, rows_of, stand_in
 from raybench.search.set_search import SearchRuns
 
 MOST_STAND_IN_BYTES = 3 * 2**30

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Stage
-from raybench.runs.measured import Measure, Part, first_part
+from raybench.runs.planning.measured import Measure, Part, first_part
 
 PROBE_SECONDS = 30.0  # in which samples grow; beyond it a stage gets the smallest that will do
 LAST_SECONDS = 45.0  # beyond which only what reads little is sampled

@@ -16,10 +16,10 @@ from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job, Plan
 from raybench.engine.inline import InlineExecutor
 from raybench.errors import ConfigError, ProblemList
-from raybench.runs.estimate import Estimate, Machines, cost_of
 from raybench.runs.jobs import Settings
-from raybench.runs.measured import Measure
-from raybench.runs.probed_run import PlannedStage, ProbedRun
+from raybench.runs.planning.estimate import Estimate, Machines, cost_of
+from raybench.runs.planning.measured import Measure
+from raybench.runs.planning.probed_run import PlannedStage, ProbedRun
 from raybench.runs.sessions import Session, coming_session
 
 COUNTS = (1, 8, 64)
