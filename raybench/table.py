@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from raybench.visible import in_html, visible
 
 LATEX_WORDS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
+LOUD = re.compile(r"(?P<word>[A-Z]{2,}(?: [A-Z]{2,})*)(?=[: ])")  # how notes begin that nobody must miss
+LEAST_LETTERS = 4  # of such words: `ROC` and `GPU` are no warnings
 
 Cell = str | int | float | None
 
@@ -48,6 +51,16 @@ def note_of(figures: Iterable[Figure], *further: str) -> str:
     'ap: TREC average precision; mean: of all levels.'
     """
     return "; ".join([*(f"{figure.name}: {figure.words}" for figure in figures if figure.words), *further]) + "."
+
+
+def warning_of(note: str) -> str:
+    """The words in capitals with which a note begins; nothing if it is no warning.
+
+    >>> warning_of("NO FLOW: 3 pairs"), warning_of("LIMITED: only 5"), warning_of("AP: of all pairs")
+    ('NO FLOW', 'LIMITED', '')
+    """
+    found = LOUD.match(note)
+    return found["word"] if found and len(found["word"]) >= LEAST_LETTERS else ""
 
 
 @dataclass(frozen=True)

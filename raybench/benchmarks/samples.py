@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from raybench.engine.items import PerItem
 from raybench.engine.run import Run
-from raybench.errors import reason_of
+from raybench.errors import blamed_on_file
+from raybench.formats.npy import member_header, open_npz, read_member
 from raybench.formats.shardfile import Arrays
-from raybench.metrics.samples import FigureOf, MeanOf, Sample, sample_of
+from raybench.metrics.samples import FigureOf, MeanOf, Sample, check_arrays, sample_of
 
 FOLDER, SUFFIX = "samples/", ".npz"
 PATTERN = f"{FOLDER}{{name}}{SUFFIX}"
 INDEX = f"{FOLDER}samples.json"
+ADVICE = "run again with --overwrite"
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,14 @@ class SamplesIndex:
         return json.dumps({"kind": self.kind, "means": means, "data": self.data}, indent=1).encode()
 
     @classmethod
-    def from_json(cls, text: bytes) -> SamplesIndex:
-        """What `to_json` wrote; another text is a ValueError."""
-        try:
+    def from_json(cls, text: bytes, name: str) -> SamplesIndex:
+        """What `to_json` wrote; another text is a DataError."""
+        with blamed_on_file(f"{name}: does not say what samples there are", ADVICE):
             said = json.loads(text)
-            means = [
-                MeanOf(FigureOf(*one["figure"]), tuple(FigureOf(*part) for part in one["parts"]))
-                for one in said["means"]
-            ]
-            return cls(str(said["kind"]), tuple(means), {str(key): str(value) for key, value in said["data"].items()})
-        except (TypeError, LookupError, AttributeError, RecursionError) as error:
-            raise ValueError(reason_of(error)) from None
+            means = tuple(MeanOf(_figure(one["figure"]), tuple(map(_figure, one["parts"]))) for one in said["means"])
+            if not all(one.parts for one in means):
+                raise ValueError("a mean of nothing")
+            return cls(str(said["kind"]), means, {str(key): str(value) for key, value in said["data"].items()})
 
 
 def write_samples(run: Run, items: Sequence[Any], samples: PerItem) -> None:
@@ -77,16 +75,24 @@ def sample_file(_: Any, arrays: Arrays) -> bytes:
     return written.getvalue()
 
 
-def read_sample(data: bytes) -> Sample:
-    """A sample that `sample_file` wrote; other bytes are a ValueError."""
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            sample = sample_of({name: file[name] for name in file.files})
-        replace(sample).draw(np.ones(len(sample.units), np.int64))  # arrays that do not fit each other show in any draw
-    except (OSError, EOFError, zipfile.BadZipFile, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(reason_of(error)) from None
-    return sample
+def read_sample(data: bytes, name: str) -> Sample:
+    """A sample that `sample_file` wrote; other bytes are a DataError. A run's folder may come from anywhere."""
+    with blamed_on_file(f"{name}: no sample of a run", ADVICE):
+        archive, members = open_npz(io.BytesIO(data), name, ADVICE)
+        sizes = [member_header(archive, member, name).body_bytes for member in members.values()]
+        if sum(sizes) > len(data):
+            raise ValueError("it is packed")  # which no run does, and a small file may hold any size
+        arrays = {key: read_member(archive, member, name) for key, member in members.items()}
+        check_arrays(arrays)
+        return sample_of(arrays)
 
 
 def _names(figure: FigureOf) -> tuple[str, str]:
     return figure.row, figure.figure
+
+
+def _figure(names: Any) -> FigureOf:
+    row, figure = names
+    if not (isinstance(row, str) and isinstance(figure, str)):
+        raise TypeError("a figure is named by a row and a column")
+    return FigureOf(row, figure)

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 
 import click
 
-from raybench.table import Cell, Table
+from raybench.table import Cell, Table, warning_of
 from raybench.visible import visible
 
 MOST_ROWS = 30
 LEAST_NAME_WIDTH = 14  # of a shortened name
 GAP = "  "
 HEADING_PIECES = re.compile(r"[^_\- ]*[_\- ]?")
-WARNING = re.compile(r"[A-Z][A-Z ]{3,}:")  # how notes begin that a reader must not miss: LIMITED, LEAKAGE, FAILED …
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def table_lines(table: Table, rest_is_in: str = "", width: int | None = None) ->
         lines += [_warning(line) for line in _wrapped(_no_figure_words(few, blank), width)]
     for note in map(visible, table.notes):
         wrapped = _wrapped(note, width)
-        lines += [_warning(line) for line in wrapped] if WARNING.match(note) else wrapped
+        lines += [_warning(line) for line in wrapped] if warning_of(note) else wrapped
     return lines
 
 

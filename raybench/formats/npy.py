@@ -65,9 +65,9 @@ def read_npy(data: bytes, name: str) -> NDArray[Any]:
         return array
 
 
-def open_npz(file: BinaryIO, name: str) -> tuple[zipfile.ZipFile, dict[str, str]]:
+def open_npz(file: BinaryIO, name: str, advice: str = "write it again") -> tuple[zipfile.ZipFile, dict[str, str]]:
     """The archive, and its members by the name of their array."""
-    with blamed_on_file(f"{name}: no .npz file, or cut short", "write it again"):
+    with blamed_on_file(f"{name}: no .npz file, or cut short", advice):
         archive = zipfile.ZipFile(file)
         return archive, {
             member.removesuffix(".npy"): member for member in archive.namelist() if member.endswith(".npy")

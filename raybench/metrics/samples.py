@@ -109,6 +109,12 @@ class MeanSample:
         """How many items each unit has, whatever they are worth: the same for every method that is measured."""
         return np.bincount(self.unit, minlength=len(self.units))
 
+    @property
+    def has_items(self) -> NDArray[np.bool_]:
+        """By figure, which units have items that count: (figures, units)."""
+        counts: NDArray[np.bool_] = self.by_unit[1] > 0
+        return counts
+
     def to_arrays(self) -> Arrays:
         return {**_header("means", self.figures, self.units), "unit": self.unit, "values": self.values}
 
@@ -153,6 +159,11 @@ class RankedSample:
     def items_by_unit(self) -> NDArray[np.int64]:
         """How many positives each unit has, ranked or missed: the same for every method that is measured."""
         return self.missed + np.bincount(self.first[self.positive], minlength=len(self.units))
+
+    @property
+    def has_items(self) -> NDArray[np.bool_]:
+        """By figure, which units have positives: (figures, units)."""
+        return np.tile(self.items_by_unit > 0, (len(self.figures), 1))
 
     def to_arrays(self) -> Arrays:
         return {
@@ -225,6 +236,32 @@ def sample_of(arrays: Arrays) -> Sample:
     first = arrays["first"]
     ranking = arrays["positive"], first, arrays.get("second", first), arrays["missed"]
     return RankedSample(figures, flavours, units, *ranking)
+
+
+def check_arrays(arrays: Arrays) -> None:
+    """Raise ValueError or LookupError unless `sample_of` makes a sample of these arrays that can be drawn."""
+    count, figures = len(arrays["units"]), len(arrays["row"])
+    is_means = arrays["kind"].tolist() == ["means"]
+    placed = ("unit",) if is_means else ("first", "second") if "second" in arrays else ("first",)
+    items = len(arrays[placed[0]])
+    forms: dict[str, tuple[str, tuple[int, ...]]] = {
+        "kind": ("U", (1,)),
+        "row": ("U", (figures,)),
+        "figure": ("U", (figures,)),
+        "units": ("S", (count,)),
+    }
+    forms |= {"stratum": ("i", (count,)), **dict.fromkeys(placed, ("i", (items,)))}
+    if is_means:
+        forms["values"] = ("f", (items, figures))
+    else:
+        forms |= {"positive": ("b", (items,)), "missed": ("i", (count,)), "flavour": ("U", (figures,))}
+    for name, form in forms.items():
+        if (arrays[name].dtype.kind.replace("u", "i"), arrays[name].shape) != form:
+            raise ValueError(f"{name}: {arrays[name].shape} of {arrays[name].dtype}")
+    if not is_means and (arrays["kind"][0] != "ranked" or not set(arrays["flavour"].tolist()) <= set(FLAVOURS)):
+        raise ValueError("unknown kind or flavour")
+    if any(items and not 0 <= arrays[name].min() <= arrays[name].max() < count for name in placed):
+        raise ValueError("an item of no unit")
 
 
 def _header(kind: str, figures: Sequence[FigureOf], units: Units) -> Arrays:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from raybench import storage
 from raybench.benchmarks.job import Benchmark
-from raybench.errors import DataError
+from raybench.errors import blamed_on_file
 from raybench.metrics.bootstrap import Interval
 from raybench.runs.manifest import Manifest
 from raybench.table import Table, figure_cells
@@ -56,9 +56,24 @@ def read_figures(out: str, benchmark: Benchmark, main: Table) -> list[MeasuredFi
     """The figures of a finished run, with their intervals; those of its table if it is older than this file."""
     uri = storage.join(out, FILE_NAME)
     try:
-        found: list[MeasuredFigure] = json.loads(storage.read(uri))["figures"]
+        return parsed_figures(storage.read(uri), uri)
     except FileNotFoundError:
         return measured(benchmark, main)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{uri}: no result of a run ({error}); run again with --overwrite") from None
-    return found
+
+
+def parsed_figures(data: bytes, name: str) -> list[MeasuredFigure]:
+    """The figures of a result file; raises DataError."""
+    with blamed_on_file(f"{name}: no result of a run", "run again with --overwrite"):
+        return [_figure(one) for one in json.loads(data)["figures"]]
+
+
+def _figure(said: dict[str, Any]) -> MeasuredFigure:
+    ends = {key: said[key] for key in ("low", "high") if key in said}
+    words, numbers = (said["row"], said["figure"]), (said["value"], *ends.values())
+    if not all(isinstance(one, str) for one in words) or not all(_is_number(one) for one in numbers):
+        raise TypeError("a figure is a row, a column and numbers")
+    return {"row": words[0], "figure": words[1], "value": numbers[0], **ends}  # type: ignore[typeddict-item]
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

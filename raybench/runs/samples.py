@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from raybench import storage
 from raybench.benchmarks.samples import FOLDER, INDEX, SUFFIX, SamplesIndex, read_sample
@@ -12,8 +10,6 @@ from raybench.errors import ConfigError, DataError
 from raybench.metrics.samples import FigureOf, MeanOf, Sample
 from raybench.parallel import in_parallel
 from raybench.runs.manifest import Manifest
-
-Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
@@ -39,8 +35,8 @@ def read_samples(out: str, manifest: Manifest) -> StoredSamples:
         )
     names = [name for name in manifest.files if name.startswith(FOLDER) and name.endswith(SUFFIX)]
     index, *files = in_parallel(lambda name: _read(out, name), [INDEX, *names])
-    about = _parsed(SamplesIndex.from_json, out, INDEX, index)
-    samples = tuple(_parsed(read_sample, out, name, data) for name, data in zip(names, files, strict=True))
+    about = SamplesIndex.from_json(index, storage.join(out, INDEX))
+    samples = tuple(read_sample(data, storage.join(out, name)) for name, data in zip(names, files, strict=True))
     return StoredSamples(about.kind, samples, about.means, about.data)
 
 
@@ -49,10 +45,3 @@ def _read(out: str, name: str) -> bytes:
         return storage.read(storage.join(out, name))
     except FileNotFoundError:
         raise DataError(f"{out}: {name} is missing; run again with --overwrite") from None
-
-
-def _parsed(parse: Callable[[bytes], Parsed], out: str, name: str, data: bytes) -> Parsed:
-    try:
-        return parse(data)
-    except ValueError as error:
-        raise DataError(f"{out}: {name} is no sample of a run ({error}); run again with --overwrite") from None

@@ -33,7 +33,8 @@ def unit_values(out: str) -> list[UnitValues]:
         for figure, values in zip(sample.figures, unit_figures(sample), strict=True):
             found[figure] = UnitValues(figure, stored.kind, names, values)
     for mean in stored.means:
-        found[mean.figure] = _mean(mean, found)
+        if all(part in found for part in mean.parts):
+            found[mean.figure] = _mean(mean, found)
     return list(found.values())
 
 

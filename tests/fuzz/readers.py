@@ -17,6 +17,7 @@ from fuzz import seeds
 
 from raybench.benchmarks.cases import cases_text, parsed_cases
 from raybench.benchmarks.job import PicturePanel, ReportPicture
+from raybench.benchmarks.samples import SamplesIndex, read_sample
 from raybench.errors import DataError, ProblemList, RaybenchError
 from raybench.formats import disc, disc_predictions, flo, hbench, hbench_matching, hbench_retrieval, hpatches, shardfile
 from raybench.formats import images as pictures
@@ -26,6 +27,7 @@ from raybench.formats.limits import Limits
 from raybench.formats.names import Names
 from raybench.formats.vector_kinds import plain_shape, read_plain
 from raybench.formats.whole_numbers import whole_rows
+from raybench.runs.result_file import parsed_figures
 
 OWN_ERRORS = (RaybenchError, shardfile.BrokenShardFile)
 LIMITS = Limits(pixels=2**22, unpacked_bytes=2**26)
@@ -55,6 +57,13 @@ def _descriptors(data: bytes, _: Path) -> object:
     assert plain_shape(data, NAME, ".csv") == rows.shape
     assert np.isfinite(rows).all()
     return rows
+
+
+def _sample(data: bytes, _: Path) -> object:
+    sample = read_sample(data, NAME)
+    drawn = sample.draw(np.ones(len(sample.units), np.int64))
+    assert drawn.shape == (len(sample.figures),)
+    return drawn
 
 
 def _plain(suffix: str) -> Callable[[bytes, Path], object]:
@@ -304,6 +313,9 @@ READERS = {
     "finished table": Reader(_finished("disc_metrics.csv"), lambda: [seeds.TABLE]),
     "finished curves": Reader(_finished("curves/Flat.parquet"), lambda: [seeds.curve()]),
     "finished cases": text(parsed_cases, CASES),
+    "finished sample": Reader(_sample, seeds.samples, "zip"),
+    "finished samples.json": text(SamplesIndex.from_json, seeds.SAMPLES_INDEX),
+    "result.json": text(parsed_figures, seeds.RESULT),
     "config YAML": Reader(_config, seeds.config),
     "JSON argument": Reader(_json_argument, lambda: [b'{"size": 32, "path": ["a", {"b": null}]}'], inputs=500),
     "model kind": Reader(

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from raybench.benchmarks.samples import SamplesIndex, sample_file
 from raybench.formats import flo, shardfile
+from raybench.metrics.samples import FigureOf, MeanOf, MeanSample, RankedSample, Units
 
 NAMES = ["original/2000.jpg", "original/2001.jpg", "strong/2000_a.jpg", "crops/10/2000.jpg", "crops/10/2001.jpg"]
 ROWS = np.random.default_rng(7).random((5, 4), np.float32)
@@ -84,6 +86,22 @@ def npz() -> list[bytes]:
         saved(np.savez_compressed, embeddings=ROWS, names=text.astype("S")),
         saved(np.savez_compressed, vectors=by_columns, image_names=text),
     ]
+
+
+SAMPLES_INDEX = SamplesIndex(
+    "pairs", (MeanOf(FigureOf("mean", "T5"), (FigureOf("a", "T5"), FigureOf("b", "T5"))),), {"references": "0f3e"}
+).to_json()
+RESULT = json.dumps({"figures": [{"row": "a", "figure": "uAP", "value": 0.5, "low": 0.4, "high": None}]}).encode()
+
+
+def samples() -> list[bytes]:
+    """What a run keeps of its figures: means, a ranking, and a ranking of pairs of units."""
+    units, figure = Units.plain(["a", "b", "c"]), (FigureOf("Flat", "uAP"),)
+    unit, other = np.array([0, 1, 2, 1], np.int32), np.array([0, 2, 2, 0], np.uint8)
+    means = MeanSample(figure, units, unit, np.array([[0.25], [0.5], [np.nan], [1.0]]))
+    flags, missed = np.array([True, False, True, False]), np.array([0, 1, 0])
+    ranked = [RankedSample(figure, ("step_ap",), units, flags, unit, second, missed) for second in (unit, other)]
+    return [sample_file(None, one.to_arrays()) for one in (means, *ranked)]
 
 
 def npy() -> list[bytes]:

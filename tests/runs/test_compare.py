@@ -259,7 +259,7 @@ def test_a_sample_whose_arrays_do_not_fit_is_named(folder, tmp_path):
     file = tmp_path / "broken/samples/Flat_None_knn_pooled.npz"
     with np.load(file) as arrays:
         np.savez(file, **{**arrays, "first": arrays["first"] + QUERIES})
-    with pytest.raises(InputError, match=r"pooled\.npz is no sample of a run"):
+    with pytest.raises(InputError, match=r"pooled\.npz: no sample of a run \(an item of no unit\)"):
         compare([str(folder / "fine"), str(tmp_path / "broken")])
 
 
@@ -419,3 +419,10 @@ def test_each_query_has_a_value_of_its_own(folder):
     assert sum(np.isnan(value) for value in values.values()) == QUERIES - TRUE
     main = read_csv("main", (Path(folder) / "fine/disc_metrics.csv").read_text())
     assert np.nanmean(top.values) == pytest.approx(main.rows[0][main.columns.index("accuracy-at-1")])
+
+
+def test_what_a_run_warns_of_is_said_again(folder, tmp_path):
+    shutil.copytree(folder / "coarse", tmp_path / "collapsed")
+    change(tmp_path / "collapsed", notes=["uAP: in one pool.", "CONSTANT: all vectors are equal."])
+    notes = compare([str(folder / "fine"), str(tmp_path / "collapsed")], draws=10).notes
+    assert [note for note in notes if "collapsed" in note] == ["CONSTANT: all vectors are equal. (in collapsed)"]

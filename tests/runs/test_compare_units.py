@@ -51,3 +51,14 @@ def test_units_keep_their_stratum():
     shared = shared_units(["one", "other"], "pairs", [one, other])
     assert not shared.problem
     assert all(sample.units.stratum.tolist() == [0, 1, 1] for sample in shared.samples)
+
+
+def test_units_count_for_the_figures_that_they_have_items_of():
+    figures = (FigureOf("cars", "T5"), FigureOf("horses", "T5"))
+    values = np.array([[0.1, np.nan], [0.2, np.nan], [np.nan, 0.3]])  # two pairs of one group, one of another
+    groups = MeanSample(figures, Units.plain(list("abc")), np.arange(3, dtype=np.int32), values)
+    one_group = MeanSample(figures[1:], groups.units, groups.unit, values[:, 1:])
+    known = shared_units(["one", "other"], "pairs", [groups, groups]).units_with_items
+    assert [known[figure].tolist() for figure in figures] == [["a", "b"], ["c"]]
+    forced = shared_units(["one", "other"], "pairs", [groups, one_group]).units_with_items
+    assert {figure: names.tolist() for figure, names in forced.items()} == {figures[1]: ["c"]}

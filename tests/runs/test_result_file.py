@@ -53,7 +53,10 @@ def test_a_run_older_than_the_file_has_the_figures_of_its_table(tmp_path):
     assert read_figures(str(tmp_path), BENCHMARK, TABLE) == measured(BENCHMARK, TABLE)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"figure": []}'])
+FIGURE_OF_TEXT = '{"figures": [{"row": "a", "figure": "map", "value": "0.5"}]}'
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"figure": []}', '{"figures": [1]}', FIGURE_OF_TEXT])
 def test_a_broken_file_is_named(tmp_path, text):
     (tmp_path / "result.json").write_text(text)
     with pytest.raises(DataError, match=r"result\.json: no result of a run"):

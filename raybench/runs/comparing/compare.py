@@ -19,7 +19,7 @@ from raybench.metrics.significance import LEVEL, group_letters, holm, least_of_d
 from raybench.runs.comparing.checks import FinishedRun, differences, few
 from raybench.runs.comparing.drawn import DrawnRuns, draw_shared, shared_samples
 from raybench.runs.comparing.runs import find_runs
-from raybench.table import Cell, Table
+from raybench.table import Cell, Table, warning_of
 
 COLUMNS = (
     *("run", "row", "figure", "value", "low", "high"),
@@ -158,3 +158,12 @@ def _notes(runs: Sequence[FinishedRun], drawn: DrawnRuns, draws: int) -> Iterato
     alone = [row for row in rows if not all(row in run.rows for run in runs)]
     if alone:
         yield f"Rows that not every run has are left out: {few(alone)}."
+    yield from _warnings(runs)
+
+
+def _warnings(runs: Sequence[FinishedRun]) -> Iterator[str]:
+    """What the runs' own tables warn of, such as vectors that are all equal: a figure may look good for that alone."""
+    notes = dict.fromkeys(note for run in runs for note in run.manifest.notes if warning_of(note))
+    for note in notes:
+        names = dict.fromkeys(run.name for run in runs if note in run.manifest.notes)
+        yield note if len(names) == len({run.name for run in runs}) else f"{note} (in {', '.join(names)})"

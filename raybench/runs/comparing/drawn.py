@@ -75,7 +75,7 @@ def draw_shared(runs: Sequence[FinishedRun], found: Sequence[SharedSamples], dra
 
 
 def _units(runs: Sequence[FinishedRun], found: Sequence[SharedSamples]) -> dict[FigureOf, int]:
-    names = {figure: one.shared.units_with_items for one in found for figure in one.shared.samples[0].figures}
+    names = {figure: own for one in found for figure, own in one.shared.units_with_items.items()}
     for mean in (mean for run in runs for mean in run.stored.means):
         if all(part in names for part in mean.parts):
             names[mean.figure] = np.unique(np.concatenate([names[part] for part in mean.parts]))

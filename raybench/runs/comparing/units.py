@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.metrics.samples import Sample, Units
+from raybench.metrics.samples import FigureOf, Sample, Units
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,15 @@ class Shared:
     dropped: bool = False
 
     @property
-    def units_with_items(self) -> NDArray[np.str_]:
-        """The names of units that have something to be found."""
-        first = self.samples[0]
-        return first.units.names[first.items_by_unit > 0]
+    def units_with_items(self) -> dict[FigureOf, NDArray[np.str_]]:
+        """By figure, the names of units that have something to be found; a pair of one TSS group has nothing of others.
+
+        With force, samples may have figures that others lack.
+        """
+        by_figure = [dict(zip(one.figures, one.has_items, strict=True)) for one in self.samples]
+        shared = [figure for figure in by_figure[0] if all(figure in known for known in by_figure)]
+        names = self.samples[0].units.names
+        return {figure: names[np.all([known[figure] for known in by_figure], axis=0)] for figure in shared}
 
 
 def shared_units(names: Sequence[str], kind: str, samples: Sequence[Sample]) -> Shared:

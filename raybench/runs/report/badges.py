@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from raybench.runs.report.markup import Html, element
 from raybench.runs.report.shown import Section
-
-LOUD = re.compile(r"(?P<word>[A-Z]{2,}(?: [A-Z]{2,})*)(?=[: ])")
-LEAST_LETTERS = 4  # of such words: `ROC` and `GPU` are no warnings
-
-
-def warning_of(note: str) -> str:
-    """The words in capitals with which a note begins; nothing if it is no warning.
-
-    >>> warning_of("NO FLOW: 3 pairs"), warning_of("LIMITED: only 5"), warning_of("AP: of all pairs")
-    ('NO FLOW', 'LIMITED', '')
-    """
-    found = LOUD.match(note)
-    return found["word"] if found and len(found["word"]) >= LEAST_LETTERS else ""
+from raybench.table import warning_of
 
 
 def section_badges(section: Section) -> Html | None:

@@ -16,13 +16,12 @@ from report_pages import ATTACK, copy_run, jpeg, manifest, patch_run, several_ru
 from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.metrics.samples import FigureOf
 from raybench.runs.report import pictures
-from raybench.runs.report.badges import warning_of
 from raybench.runs.report.differences import MOST_UNITS, chosen_units, unit_data
 from raybench.runs.report.leaderboard import Board
 from raybench.runs.report.page import Shown, write_report
 from raybench.runs.report.shown import run_names, sections_of
 from raybench.runs.unit_values import UnitValues
-from raybench.table import Table
+from raybench.table import Table, warning_of
 
 
 class Parsed(html.parser.HTMLParser):
