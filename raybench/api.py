@@ -15,16 +15,17 @@ from raybench import storage
 from raybench.benchmarks import BENCHMARKS, FAMILIES
 from raybench.benchmarks.job import Benchmark, Job
 from raybench.errors import ConfigError, suggestion
-from raybench.runs.evaluate import evaluate_all, preflight, refuse_figures_below
+from raybench.runs.evaluate import evaluate_all, refuse_figures_below
 from raybench.runs.finished import finished_manifest, read_tables
 from raybench.runs.jobs import Settings, make_jobs
+from raybench.runs.preflight import preflight
 from raybench.runs.result_file import MeasuredFigure, read_figures
 from raybench.table import Table
 from raybench.visible import in_html
 
 if TYPE_CHECKING:
-    from raybench.runs.compare import Comparison
-    from raybench.runs.estimate import Estimate
+    from raybench.runs.comparing.compare import Comparison
+    from raybench.runs.planning.estimate import Estimate
 
 Folder = str | os.PathLike[str]  # or any URI
 
@@ -73,7 +74,7 @@ def plan(
     benchmark: str, gpus: Sequence[int] = (1, 8, 64), price_per_gpu_hour: float | None = None, **options: Any
 ) -> Estimate:
     """What a run would take with these numbers of GPUs, from a short probe, as `raybench plan` has it."""
-    from raybench.runs import plan as planning
+    from raybench.runs.planning import plan as planning
 
     (job,), settings = _asked(benchmark, options)
     return planning.plan(job, settings, gpus, price_per_gpu_hour)
@@ -87,7 +88,7 @@ def compare(
     force: bool = False,
 ) -> Comparison:
     """Finished runs side by side, as `raybench compare` has them; `.table` is the comparison's table."""
-    from raybench.runs import compare as comparing
+    from raybench.runs.comparing import compare as comparing
 
     if isinstance(runs, str | os.PathLike | Result):
         raise ConfigError("compare: expected a list of at least two finished runs, found one run by itself")

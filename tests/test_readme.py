@@ -63,7 +63,7 @@ def test_its_descriptor_works(folder):
     (folder / "mine.py").write_text(example)
     data = "runs/demo/data/hpatches"
     command = f"raybench run hbench-classification --data {data}/hpatches --benchmarks {data}/benchmarks"
-    said = call(f"{command} --descriptor mine:Gradients --out runs/mine --ray off", folder)
+    said = call(f"{command} --descriptor mine.py:Gradients --out runs/mine --ray off", folder)
     assert said.returncode == 0, said.stderr
 
 

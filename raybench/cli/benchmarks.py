@@ -99,7 +99,7 @@ def _end(names: Sequence[str], given: dict[str, Any], outs: Sequence[str], secon
 def _check(names: Sequence[str]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         from raybench.cli.options import jobs_of
-        from raybench.runs.evaluate import preflight
+        from raybench.runs.preflight import preflight
 
         jobs, settings = jobs_of([BENCHMARKS[name].open() for name in names], given)
         for found in preflight(jobs, settings, lambda line: say(line, err=True)):

@@ -36,8 +36,8 @@ def compare(
     """
     from raybench import storage
     from raybench.cli.tables import fitted, terminal_width
-    from raybench.runs.compare import compare as compare_runs
-    from raybench.runs.compare_words import FORMATS as WRITERS
+    from raybench.runs.comparing.compare import compare as compare_runs
+    from raybench.runs.comparing.words import FORMATS as WRITERS
 
     target = None if out is None else storage.checked(out)
     text = WRITERS[form](compare_runs(runs, baseline, draws, seed, force))

@@ -65,7 +65,7 @@ def _plan(names: Sequence[str]) -> Callable[..., None]:
     def command(gpus: str, price_per_gpu_hour: float | None, form: str, **given: Any) -> None:
         from raybench.cli.options import jobs_of
         from raybench.cli.tables import show_table
-        from raybench.runs.plan import plan_all
+        from raybench.runs.planning.plan import plan_all
 
         counts = _counts(gpus)
         if given["progress"] == "auto":  # a sample that fails, as some do for want of real inputs, is nobody's concern

@@ -31,7 +31,7 @@ def verify(context: click.Context, run: str, share: float, seed: int) -> None:
     that changed since the run are said with exit code 2: there is nothing to verify against.
     """
     from raybench import storage
-    from raybench.runs.verify import verify as computed_again
+    from raybench.runs.verifying.verify import verify as computed_again
 
     found = computed_again(storage.checked(run), share, seed)
     for line in found.not_verified:

@@ -48,7 +48,9 @@ class DrawnRanking:
 
     @classmethod
     def of(cls, positive: NDArray[np.bool_], first: NDArray[Any], second: NDArray[Any], units: int) -> DrawnRanking:
-        """From flags in rank order, and the units of each item."""
+        """From flags in rank order, and the units of each item; an item of no unit is a ValueError."""
+        if any(len(one) and not 0 <= int(one.min()) <= int(one.max()) < units for one in (first, second)):
+            raise ValueError("an item is of a unit that is not there")
         pairs, place = _distinct_pairs(first, second, units)
         found = np.flatnonzero(positive)
         ahead = found - np.arange(len(found))
@@ -65,17 +67,20 @@ class DrawnRanking:
 
     def ranks(self, times: Times) -> DrawnRanks:
         weights = times if self.second is None else self._weights(times)
-        copies = weights[self.positives]
+        copies = _taken(weights, self.positives)
         ahead, counted = self._ahead(weights)
-        together = np.add.reduceat(copies, self._starts) if len(copies) else copies
-        ranks = np.repeat(ahead, together)
+        ranks = np.repeat(ahead, np.diff(np.cumsum(copies)[self._lasts], prepend=0))
         ranks += np.arange(1, len(ranks) + 1)
         return DrawnRanks(copies, ranks, counted + int((weights * self.behind).sum()))
 
     @cached_property
-    def _starts(self) -> NDArray[np.int64]:
-        """Where a run of positives begins that have no other between them."""
-        return np.flatnonzero(np.diff(self.ahead, prepend=-1))
+    def _lasts(self) -> NDArray[np.int64]:
+        """The places of positives that are the last of a run without others between them."""
+        return np.flatnonzero(np.diff(self.ahead, append=-1))
+
+    @cached_property
+    def _ahead_of_runs(self) -> NDArray[np.int64]:
+        return self.ahead[self._lasts]
 
     def _weights(self, times: Times) -> NDArray[np.int64]:
         own = times[self.first]
@@ -83,15 +88,24 @@ class DrawnRanking:
 
     def _ahead(self, weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
         """How many copies of others stand ahead of each run of positives, and of the last."""
-        ahead = self.ahead[self._starts]
+        ahead = self._ahead_of_runs
         found = np.zeros(len(ahead), np.int64)
         total, first = 0, int(np.searchsorted(ahead, 0, side="right"))
         for start in range(0, len(self.others), COUNTED):
-            sums = np.cumsum(weights[self.others[start : start + COUNTED]])
+            sums = np.cumsum(weights.take(self.others[start : start + COUNTED]))
             last = int(np.searchsorted(ahead, start + len(sums), side="right"))
             found[first:last] = total + sums[ahead[first:last] - start - 1]
             total, first = total + int(sums[-1]), last
         return found, total
+
+
+def _taken(weights: NDArray[np.int64], places: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The weights at these places, a few at once, since the memory of large results is asked for anew each time."""
+    found = np.empty(len(places), np.int64)
+    for start in range(0, len(places), COUNTED):
+        some = slice(start, start + COUNTED)
+        np.take(weights, places[some], out=found[some], mode="clip")  # which is quicker than to look for wrong places
+    return found
 
 
 def _distinct_pairs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -28,6 +29,7 @@ def figure_draws(
 
 def sample_draws(sample: Sample, draws: int, seed: int, threads: int = 1) -> FigureDraws:
     """Of one sample's figures. numpy works in several threads at once where units and items are many."""
+    sample = replace(sample)  # whose ranking is forgotten at the end
     times = sample.units.draws(draws, seed)
     if threads == 1:
         drawn = [sample.draw(one) for one in times]

@@ -228,7 +228,8 @@ def figure_of_ranks(flavour: str, ranks: NDArray[np.int64], missed: int, others:
 def sample_of(arrays: Arrays) -> Sample:
     """The sample that `to_arrays` took apart."""
     figures = tuple(map(FigureOf, arrays["row"].tolist(), arrays["figure"].tolist()))
-    units = Units(np.char.decode(arrays["units"], "utf-8"), arrays["stratum"])
+    names = arrays["units"]
+    units = Units(np.char.decode(names, "utf-8") if names.dtype.kind == "S" else names, arrays["stratum"])
     if arrays["kind"][0] == "means":
         return MeanSample(figures, units, arrays["unit"], arrays["values"])
     flavours = tuple(arrays["flavour"].tolist())
@@ -243,7 +244,12 @@ def check_arrays(arrays: Arrays) -> None:
     is_means = arrays["kind"].tolist() == ["means"]
     placed = ("unit",) if is_means else ("first", "second") if "second" in arrays else ("first",)
     items = len(arrays[placed[0]])
-    forms = {"kind": ("U", (1,)), "row": ("U", (figures,)), "figure": ("U", (figures,)), "units": ("S", (count,))}
+    forms: dict[str, tuple[str, tuple[int, ...]]] = {
+        "kind": ("U", (1,)),
+        "row": ("U", (figures,)),
+        "figure": ("U", (figures,)),
+        "units": ("S", (count,)),
+    }
     forms |= {"stratum": ("i", (count,)), **dict.fromkeys(placed, ("i", (items,)))}
     if is_means:
         forms["values"] = ("f", (items, figures))

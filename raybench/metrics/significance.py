@@ -15,31 +15,28 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def paired_p(differences: NDArray[np.float64], units: int) -> float:
-    """The two-sided p-value of the differences of paired draws of so many units; nan without any difference.
+    """The two-sided p-value of the differences of paired draws of so many units; nan without any.
 
     Twice the smaller share of draws on either side of 0 (a draw of exactly 0 is on both), with the figure as measured
     counted as one more draw on that side, so that p is never 0; at most 1. A 95% interval of the same draws leaves
-    out 0 if p is below 0.05. Without any difference, p is 1. Draws of a few units say too much: p is never below what
-    the best of all ways to exchange the two methods on so many units would have (a sign test), 2 ** (1 - units).
+    out 0 if p is below 0.05. Without any difference, p is 1, and so it is of a single unit, of which
+    every draw is the same. Draws of a few units say too much, as their intervals do.
 
-    >>> paired_p(np.array([0.1, 0.2, 0.3, -0.1]), 9), paired_p(np.zeros(4), 9), paired_p(np.full(99, 0.1), 4)
-    (0.8, 1.0, 0.125)
+    >>> paired_p(np.array([0.1, 0.2, 0.3, -0.1]), 9), paired_p(np.zeros(4), 9), paired_p(np.full(99, 0.1), 9)
+    (0.8, 1.0, 0.02)
     """
     there = differences[~np.isnan(differences)]
     if not len(there):
         return float("nan")
+    if units < 2:
+        return 1.0
     beyond = min(int((there <= 0).sum()), int((there >= 0).sum()))
-    return max(least_of_units(units), min(1.0, 2 * (beyond + 1) / (len(there) + 1)))
+    return min(1.0, 2 * (beyond + 1) / (len(there) + 1))
 
 
 def least_of_draws(draws: int) -> float:
     """The least that `paired_p` can be for so many draws."""
     return min(1.0, 2 / (draws + 1))
-
-
-def least_of_units(units: int) -> float:
-    """The least that `paired_p` can be for so many units."""
-    return float(min(1.0, 2.0 ** (1 - units)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job, Outcome, Plan
 from raybench.descriptors.precision import EXACT
-from raybench.engine.progress import progress
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.parallel import in_parallel
@@ -59,7 +58,7 @@ class Evaluation:
 def evaluate(job: Job[Any], settings: Settings, session: ComingSession) -> Evaluation:
     """Run a job, or find that it is done; raises InputError before any compute, ShardFailed during it."""
     _check_out(job)
-    return _evaluate(_ready(job, settings), settings, session)
+    return _evaluate(ready(job, settings), settings, session)
 
 
 def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluation]:
@@ -74,45 +73,6 @@ def evaluate_all(jobs: Sequence[Job[Any]], settings: Settings) -> list[Evaluatio
             session.begin()
         session.waits_for("checking inputs")
         return [_evaluate(one, settings, session) for one in _all_ready(jobs, settings)]
-
-
-def preflight(
-    jobs: Sequence[Job[Any]], settings: Settings, tell: Callable[[str], None] = lambda line: None
-) -> list[str]:
-    """What was found for each job; everything that running them would trip over is raised together.
-
-    Some inputs are read whole, one small batch is described and folders are written to; `tell` gets what was tried.
-    """
-    shown = progress(settings.progress)
-    shown.waiting("checking inputs")
-    try:
-        return _found_good(jobs, settings, tell)
-    finally:
-        shown.closed()
-
-
-def _found_good(jobs: Sequence[Job[Any]], settings: Settings, tell: Callable[[str], None]) -> list[str]:
-    problems, found = ProblemList(), []
-    for folder in _folders_to_write(jobs):
-        with problems.noting():
-            storage.try_writing(folder)
-    for job in jobs:
-        with problems.noting():
-            plan = _ready(job, settings).plan
-            for line in plan.trial.attempt(job.seed, problems):
-                tell(f"{job.benchmark}: {line}")
-            for note in plan.trial.notes:
-                tell(f"note: {note}")
-            found.append(plan.summary)
-    problems.check()
-    return found
-
-
-def _folders_to_write(jobs: Sequence[Job[Any]]) -> list[str]:
-    """Each folder once, but for a store that is inside an output folder."""
-    outs = [job.out for job in jobs if job.out]
-    stores = [job.store for job in jobs if job.store and not any(job.store.startswith(f"{out}/") for out in outs)]
-    return list(dict.fromkeys([*outs, *stores]))
 
 
 def refuse_figures_below(found: Sequence[Evaluation], settings: Settings) -> None:
@@ -137,15 +97,15 @@ class Ready:
 
 def _all_ready(jobs: Sequence[Job[Any]], settings: Settings) -> list[Ready]:
     problems = ProblemList()
-    ready = []
+    found = []
     for job in jobs:
         with problems.noting():
-            ready.append(_ready(job, settings))
+            found.append(ready(job, settings))
     problems.check()
-    return ready
+    return found
 
 
-def _ready(job: Job[Any], settings: Settings) -> Ready:
+def ready(job: Job[Any], settings: Settings) -> Ready:
     storage.check_folder_name(job.out)
     storage.check_folder_name(job.store)
     asked = Manifest(job.benchmark, _arguments(job), _execution(job, settings), {})
@@ -189,7 +149,8 @@ def _perform(job: Job[Any], settings: Settings, asked: Manifest, plan: Plan, ses
     run.say(f"{_title(job)}: {plan.summary}")
     asked = dataclasses.replace(asked, cluster=run.cluster())
     run.patiently("the manifest", lambda: _begin(asked, job))
-    run.patiently("the listings", lambda: remember(job, plan))
+    if settings.keep_stages:
+        run.patiently("the listings", lambda: remember(job, plan))
     outcome = with_samples(run, job, _with_precision(job, plan.execute(run)))
     outcome = _with_notes(run, outcome)
     outcome = _beside_published(job.benchmark, outcome)

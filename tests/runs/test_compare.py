@@ -17,8 +17,8 @@ from raybench.cli import compare as cli_compare
 from raybench.cli.commands import exit_code
 from raybench.errors import InputError
 from raybench.metrics.samples import FigureOf, MeanOf, MeanSample, Units
-from raybench.runs.compare import COLUMNS, compare
-from raybench.runs.compare_words import FORMATS
+from raybench.runs.comparing.compare import COLUMNS, compare
+from raybench.runs.comparing.words import FORMATS
 from raybench.runs.finished import finished_manifest
 from raybench.runs.manifest import Manifest
 from raybench.runs.samples import read_samples
@@ -134,7 +134,7 @@ def test_several_runs_are_corrected_for(tmp_path):
     column = by_run(found, "accuracy-at-1")
     for name in ("run1", "run2"):
         assert column[name]["p"] <= column[name]["p_holm"] <= 2 * column[name]["p"]
-    assert any("rest on 4 queries" in note and "no p is below 0.12" in note for note in found.notes)
+    assert any("rest on 4 queries" in note and "p-values too small" in note for note in found.notes)
 
 
 def test_draws_are_those_of_the_run_itself(folder, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from raybench.metrics.samples import FigureOf, MeanSample, RankedSample, Units
-from raybench.runs.compare_units import shared_units
+from raybench.runs.comparing.units import shared_units
 
 FIGURE = (FigureOf("row", "figure"),)
 

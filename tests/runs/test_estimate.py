@@ -2,9 +2,9 @@
 
 import pytest
 
-from raybench.runs.estimate import Estimate, Machines, cost_of, fitted
-from raybench.runs.measured import Measure
-from raybench.runs.probed_run import PlannedStage
+from raybench.runs.planning.estimate import Estimate, Machines, cost_of, fitted
+from raybench.runs.planning.measured import Measure
+from raybench.runs.planning.probed_run import PlannedStage
 
 
 def measure(work, load, compute, publish=0.0, base=1.0):

@@ -86,6 +86,14 @@ def test_a_run_that_was_moved_finds_its_own_store(patches, raybench, tmp_path):
     assert results(tmp_path / "again") == results(patches / "fresh")
 
 
+def test_no_listing_stays_where_stages_are_removed(raybench, tmp_path):
+    given = ("--data", VERIFICATION / "hpatches", "--tasks", VERIFICATION / "tasks", "--descriptor", "meanstd")
+    out = tmp_path / "run"
+    said = raybench("run", "hpatches-verification", *given, "--keep-stages", "no", "--out", out, *INLINE)
+    assert said.code == 0, said.err
+    assert not [path for path in out.rglob("*") if path.suffix in (".shard", ".listing")]
+
+
 def test_features_that_were_removed_are_said(patches, raybench, tmp_path):
     run = shutil.copytree(patches / "run", tmp_path / "run")
     shutil.rmtree(run / "stages")

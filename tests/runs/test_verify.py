@@ -21,7 +21,7 @@ def finished(folder, *given):
 
 @pytest.fixture(scope="module")
 def patches(tmp_path_factory):
-    given = ("--features", HBENCH / "descriptors/block4", "--benchmarks", HBENCH / "benchmarks", "--shard-size", 10)
+    given = ("--features", HBENCH / "descriptors/block4", "--benchmarks", HBENCH / "benchmarks", "--shard-size", 2)
     return finished(tmp_path_factory.mktemp("verified") / "run", "hbench-classification", *given)
 
 
@@ -49,16 +49,16 @@ def test_a_run_is_unchanged_and_stays_untouched(run, raybench):
 
 
 def test_a_value_that_was_flipped_in_a_stored_shard_is_found(run, raybench):
-    shard = stage_folder(run, "pairs") / "000001.shard"
+    shard = stage_folder(run, "read-vectors") / "000001.shard"
     label = f"{shard.parent.name}/{shard.name}"
     arrays = {name: array.copy() for name, array in shardfile.decode(shard.read_bytes(), label).items()}
-    arrays["values"][3] += 0.5
+    arrays["vectors"][3, 0] += 0.5
     shard.write_bytes(shardfile.encode(arrays, label))
     said = raybench("verify", run, "--share", 1)
     assert said.code == 5
-    lines = [line for line in said.out.splitlines() if line.startswith("differs: pairs: shard 1 (pairs 10..19")]
+    lines = [line for line in said.out.splitlines() if line.startswith("differs: read-vectors: shard 1 (")]
     assert len(lines) == 1
-    assert "values differs in 1 of 10 values, the first in row 3, by up to 0.5" in lines[0]
+    assert "vectors differs in 1 of 480 values, the first in row 3, by up to 0.5" in lines[0]
     assert said.out.splitlines()[-1].startswith("different: ")
 
 
@@ -69,7 +69,7 @@ def test_a_shard_of_each_stage_is_looked_at_however_small_the_share(run, raybenc
 
 
 def test_the_seed_chooses_the_shards(run, raybench):
-    for shard in stage_folder(run, "pairs").iterdir():
+    for shard in stage_folder(run, "read-vectors").iterdir():
         if shard.name != "000000.shard":
             shard.write_bytes(shard.read_bytes()[:-64])
     found = {raybench("verify", run, "--seed", seed).code for seed in range(8)}
@@ -104,6 +104,18 @@ def test_inputs_that_changed_are_said(tmp_path, raybench):
 def test_stages_that_were_removed_are_said(run, raybench):
     shutil.rmtree(run / "stages")
     only_line(raybench("verify", run), run, "none of its stages is in the store", "run it again and keep them")
+
+
+def test_a_run_of_which_nothing_can_be_verified_is_not_called_unchanged(run, raybench):
+    manifest = json.loads((run / "manifest.json").read_text())
+    for stage in manifest["stages"]:
+        if (folder := run / "stages" / stage["digest"]).exists():
+            shutil.rmtree(folder)
+    (folder / "000000.shard").parent.mkdir()
+    (folder / "000000.shard").write_bytes(b"of another cut")
+    shutil.rmtree(run / "results")
+    shutil.rmtree(run / "curves")
+    only_line(raybench("verify", run), run, "nothing could be verified (read-vectors: ")
 
 
 def test_what_is_gone_of_the_stages_is_not_verified_and_that_is_said(run, raybench):

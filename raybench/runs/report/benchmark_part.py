@@ -35,9 +35,9 @@ def benchmark_part(board: Board, gallery: Html | None, first_chart: int) -> Benc
     slices = breakdowns(section, first_chart)
     curves, units = _curves(section), unit_data(section)
     contents: list[tuple[str, str, Child]] = [
-        ("curves", "Curves", element("div", class_="curves") if curves else None),
+        ("curves", "Curves", _scripted("curves") if curves else None),
         ("thresholds", "Which threshold to use", threshold_card(section)),
-        ("differences", "Where two runs differ", element("div", class_="differences") if units else None),
+        ("differences", "Where two runs differ", _scripted("differences") if units else None),
         ("gallery", "Gallery", gallery),
         ("breakdowns", "Breakdowns", slices.html or None),
         ("more", "Everything else", [every_table(section), provenance(section)]),
@@ -55,6 +55,11 @@ def benchmark_part(board: Board, gallery: Html | None, first_chart: int) -> Benc
     )
     data = {"id": section.id, "curves": curves, "units": units}
     return BenchmarkPart(section, html, data, [(own, title) for own, title, _ in there], slices.charts)
+
+
+def _scripted(kind: str) -> Html:
+    """The place of something that scripts make."""
+    return element("div", element("noscript", "Charts need JavaScript; figures are in the tables."), class_=kind)
 
 
 def _heading(section: Section) -> Html:

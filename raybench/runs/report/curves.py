@@ -74,4 +74,5 @@ def thinned(name: str, columns: dict[str, NDArray[np.float64]]) -> ReadCurve:
 
 
 def _in_parts(values: NDArray[np.float64]) -> list[int | None]:
-    return [round(PARTS * value) if np.isfinite(value) else None for value in values.tolist()]
+    """Shares of one; what is none, as only a broken file has it, is the nearest that is."""
+    return [None if np.isnan(value) else round(PARTS * value) for value in np.clip(values, 0, 1).tolist()]

@@ -30,29 +30,33 @@ def unit_data(section: Section) -> dict[str, Any] | None:
     if len(runs) < 2 or not figures:
         return None
     by_figure: list[dict[str, Any]] = []
+    numbers = 0
     for figure in figures:
-        names, values = values_by_run(runs, figure)
-        kept = chosen_units(values)
-        defined = ((~np.isnan(values)).sum(axis=0) >= 2).sum()
-        size = sum(len(one["names"]) for one in by_figure) * len(runs) + kept.size * len(runs)
-        if len(kept) and (not by_figure or size <= MOST_NUMBERS):
-            by_figure.append(
-                {
-                    "row": figure.row,
-                    "figure": figure.figure,
-                    "names": [names[place] for place in kept.tolist()],
-                    "values": [[_rounded(value) for value in row] for row in values[:, kept].tolist()],
-                    "total": int(defined),
-                }
-            )
+        one = _figure_data(runs, figure)
+        numbers += len(one["names"]) * len(runs)
+        if by_figure and numbers > MOST_NUMBERS:
+            break
+        by_figure += [one] if one["names"] else []
     if not by_figure:
         return None
     return {"kind": runs[0].shown.units[0].kind, "runs": [run.colour for run in runs], "figures": by_figure}
 
 
+def _figure_data(runs: Sequence[NamedRun], figure: FigureOf) -> dict[str, Any]:
+    names, values = values_by_run(runs, figure)
+    kept = chosen_units(values)
+    return {
+        "row": figure.row,
+        "figure": figure.figure,
+        "names": [names[place] for place in kept.tolist()],
+        "values": [[_rounded(value) for value in row] for row in values[:, kept].tolist()],
+        "total": len(_comparable(values)),
+    }
+
+
 def chosen_units(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """The units to show of values (runs, units): all, or the most different and an even share of the others."""
-    defined = np.flatnonzero((~np.isnan(values)).sum(axis=0) >= 2)
+    defined = _comparable(values)
     if len(defined) <= MOST_UNITS:
         return defined
     spread = np.nanmax(values[:, defined], axis=0) - np.nanmin(values[:, defined], axis=0)
@@ -61,6 +65,11 @@ def chosen_units(values: NDArray[np.float64]) -> NDArray[np.int64]:
     evenly = others[np.linspace(0, len(others) - 1, MOST_UNITS - MOST_DIFFERENT).astype(np.int64)]
     kept: NDArray[np.int64] = defined[np.sort(np.concatenate([order[:MOST_DIFFERENT], evenly]))]
     return kept
+
+
+def _comparable(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Units that at least two runs have a value of."""
+    return np.flatnonzero((~np.isnan(values)).sum(axis=0) >= 2)
 
 
 def compared_figures(benchmark: str, runs: Sequence[NamedRun]) -> list[FigureOf]:
@@ -81,7 +90,10 @@ def compared_figures(benchmark: str, runs: Sequence[NamedRun]) -> list[FigureOf]
 def values_by_run(runs: Sequence[NamedRun], figure: FigureOf) -> tuple[list[str], NDArray[np.float64]]:
     """Names of all units that a run has, and their values (runs, units); nan where a run has none."""
     own = [next((one for one in run.shown.units if one.figure == figure), None) for run in runs]
-    names = list(dict.fromkeys(name for one in own if one is not None for name in one.names))
+    known = [one for one in own if one is not None]
+    if len(known) == len(own) and all(one.names == known[0].names for one in known):
+        return list(known[0].names), np.stack([one.values for one in known])
+    names = list(dict.fromkeys(name for one in known for name in one.names))
     place = {name: number for number, name in enumerate(names)}
     values = np.full((len(runs), len(names)), np.nan)
     for number, one in enumerate(own):

@@ -13,6 +13,7 @@ from raybench.runs.report.shown import NamedRun, Section
 
 MOST_VIEWS = 60  # of one benchmark; beyond, only its first figure has every choice
 UNDEFINED = "–"
+TIES_WORDS = "Bold (best) and underlined (second) go by what each figure is in the worst order of tied scores."
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,9 @@ def board_table(
         for number, (run, row) in enumerate(zip(runs, grid, strict=True))
     ]
     caption = element("caption", f"{figure}, percent" if figure else "percent", class_="unseen")
-    return _framed(joined_html([caption, element("thead", head)]), element("tbody", body), f"figures {figure}")
+    framed = _framed(joined_html([caption, element("thead", head)]), element("tbody", body), f"figures {figure}")
+    moved = len(runs) > 1 and any(cell.moved_by_ties for row in grid for cell in row)
+    return joined_html([framed, element("p", TIES_WORDS, class_="quiet small") if moved else None])
 
 
 def _framed(head: Html, body: Html, label: str) -> Html:

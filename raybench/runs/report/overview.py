@@ -11,6 +11,7 @@ from raybench.runs.report.leaderboard import Board, Headline, board_table, copy_
 from raybench.runs.report.markup import Html, element
 from raybench.runs.report.measured import Measured
 from raybench.runs.report.shown import Section
+from raybench.runs.report.tables import comparable_count, published_rows
 
 WIDE = 4  # columns; a table with more has a line of the page for itself
 
@@ -43,8 +44,25 @@ def overview(boards: Sequence[Board]) -> Html:
         "section",
         element("h2", "Headline figures"),
         element("div", [_table(group) for group in _groups(boards)], chart, class_="overview"),
+        _published(boards),
         id="overview",
     )
+
+
+def _published(boards: Sequence[Board]) -> Html | None:
+    """How many published figures stand beside, and where; None without any."""
+    tables = [(board.section, table) for board in boards if (table := published_rows(board.section)) is not None]
+    if not tables:
+        return None
+    counts = [
+        element(
+            "span",
+            element("a", section.benchmark, href=f"#{section.id}"),
+            f" {comparable_count(table)} of {len(table.rows)}",
+        )
+        for section, table in tables
+    ]
+    return element("p", element("span", "Published figures that are comparable:"), counts, class_="facts-line small")
 
 
 def overview_chart(boards: Sequence[Board]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ SHOWN_BETTER = {PUBLISHED, "intervals", "ties", "disc_intervals", "disc_threshol
 MOST_ROWS = 40  # of one table; the CSV files have all
 
 
-def published_beside(section: Section) -> Html | None:
-    """Published figures, comparable ones first, each with the reason; None without any."""
+def published_rows(section: Section) -> Table | None:
+    """The published rows of a benchmark's runs, each once, comparable ones first; None without any."""
     tables = [table for run in section.runs if (table := run.shown.further(PUBLISHED)) is not None]
     tables = [table for table in tables if "comparable" in table.columns]
     if not tables:
@@ -23,11 +23,24 @@ def published_beside(section: Section) -> Html | None:
     place = tables[0].columns.index("comparable")
     every = dict.fromkeys(row for table in tables if table.columns == tables[0].columns for row in table.rows)
     rows = sorted(every, key=lambda row: not str(row[place]).startswith("yes"))
-    comparable = sum(str(row[place]).startswith("yes") for row in rows)
-    table = Table(PUBLISHED, tables[0].columns, tuple(rows), tables[0].fractions)
-    words = f"Published figures beside: {comparable} of {len(rows)} comparable"
-    notes = [element("p", note, class_="quiet small") for note in tables[0].notes]
-    return folded(words, notes, data_table(table, "published"), class_="published")
+    return Table(PUBLISHED, tables[0].columns, tuple(rows), tables[0].fractions, tables[0].notes)
+
+
+def comparable_count(table: Table) -> int:
+    """How many published rows may be set beside the runs' own."""
+    place = table.columns.index("comparable")
+    return sum(str(row[place]).startswith("yes") for row in table.rows)
+
+
+def published_beside(section: Section) -> Html | None:
+    """Published figures, comparable ones first, each with the reason; None without any."""
+    table = published_rows(section)
+    if table is None:
+        return None
+    comparable = comparable_count(table)
+    words = f"Published figures beside: {comparable} of {len(table.rows)} comparable"
+    notes = [element("p", note, class_="quiet small") for note in table.notes]
+    return folded(words, notes, data_table(table, "published"), class_="published" if comparable else "published none")
 
 
 def every_table(section: Section) -> Html | None:

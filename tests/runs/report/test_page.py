@@ -154,6 +154,7 @@ def test_published_figures_have_comparable_ones_first():
     page = write_report([patch_run("sift"), patch_run("orb")])
     assert "Published figures beside: 1 of 2 comparable" in page
     assert page.index("yes: the same") < page.index("no, because it is old")
+    assert '<a href="#b0">hbench-classification</a> 1 of 2</span>' in write_report(several_runs())
 
 
 def test_runs_that_share_a_descriptor_are_named_by_their_folders():

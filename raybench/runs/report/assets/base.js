@@ -38,11 +38,14 @@ function chooser(words, options, changed) {
 
 /** Things that are drawn once they come into view, and again when colours change. */
 const drawn = new Map();
-const watcher = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    if (entry.isIntersecting) drawNow(entry.target);
-  }
-}, { rootMargin: "300px" });
+const watcher = new IntersectionObserver(
+  (entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting) drawNow(entry.target);
+    }
+  },
+  { rootMargin: "300px" },
+);
 
 function drawInView(host, draw) {
   drawn.set(host, { draw, done: false });

@@ -3,14 +3,19 @@
 const HEIGHT = 300;
 const widths = new ResizeObserver((entries) => {
   for (const { target } of entries) {
-    if (target.chart && target.clientWidth) target.chart.setSize({ width: target.clientWidth, height: target.chart.height });
+    if (target.chart && target.clientWidth)
+      target.chart.setSize({ width: target.clientWidth, height: target.chart.height });
   }
 });
 
 /** Puts a chart into a host, in place of an earlier one, and keeps it as wide as the host. */
 function plot(host, options, values) {
   if (host.chart) host.chart.destroy();
-  host.chart = new uPlot({ width: host.clientWidth, height: HEIGHT, legend: { show: false }, ...options }, values, host);
+  host.chart = new uPlot(
+    { width: host.clientWidth, height: HEIGHT, legend: { show: false }, ...options },
+    values,
+    host,
+  );
   widths.observe(host);
   return host.chart;
 }
@@ -18,21 +23,37 @@ function plot(host, options, values) {
 function axis(label, more = {}) {
   const line = { stroke: cssValue("--line"), width: 1 };
   return {
-    label, labelSize: 18, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif",
-    stroke: cssValue("--quiet"), grid: line, ticks: { ...line, size: 4 }, gap: 4, ...more,
+    label,
+    labelSize: 18,
+    labelFont: "12px system-ui, sans-serif",
+    font: "12px system-ui, sans-serif",
+    stroke: cssValue("--quiet"),
+    grid: line,
+    ticks: { ...line, size: 4 },
+    gap: 4,
+    ...more,
   };
 }
 
 const inPercent = (_, splits) => splits.map((value) => (value === null ? "" : String(+(100 * value).toFixed(1))));
 
 function lineOf(run, more = {}) {
-  return { label: nameOf(run), stroke: colourOf(run), width: 2, dash: dashOf(run), points: { show: false }, spanGaps: false, ...more };
+  return {
+    label: nameOf(run),
+    stroke: colourOf(run),
+    width: 2,
+    dash: dashOf(run),
+    points: { show: false },
+    spanGaps: false,
+    ...more,
+  };
 }
 
 /** From a little below the least value to a little above the most, within 0 and 1. */
 function shareRange(rows) {
   const known = rows.flat().filter((value) => value !== null);
-  const least = Math.min(...known), most = Math.max(...known);
+  const least = Math.min(...known),
+    most = Math.max(...known);
   const margin = Math.max(0.02, 0.06 * (most - least));
   return [Math.max(0, least - margin), Math.min(1, most + margin)];
 }
@@ -48,7 +69,10 @@ function valueBox(words) {
         const said = idx === null || idx === undefined || left < 0 ? null : words(idx);
         box.hidden = !said || !said.lines.length;
         if (box.hidden) return;
-        box.replaceChildren(make("b", {}, said.title), ...said.lines.map(([run, text]) => make("span", {}, dotOf(run), nameOf(run), make("em", {}, text))));
+        box.replaceChildren(
+          make("b", {}, said.title),
+          ...said.lines.map(([run, text]) => make("span", {}, dotOf(run), nameOf(run), make("em", {}, text))),
+        );
         const across = left > chart.over.clientWidth / 2 ? left - box.offsetWidth - 12 : left + 12;
         box.style.transform = `translate(${Math.max(0, across)}px, ${Math.max(0, Math.min(top, chart.over.clientHeight - box.offsetHeight))}px)`;
       },
@@ -86,22 +110,52 @@ function drawLines(host, given) {
   const series = given.runs.map((run) => lineOf(run, { ...marked, width: isProfile ? 1.5 : 2 }));
   const words = (place) => ({
     title: isProfile ? given.categories[place] : `${given.axis} ${x[place].toLocaleString("en")}`,
-    lines: given.runs.map((run, number) => [run, given.values[number][place]]).filter(([, value]) => value !== null)
-      .sort((a, b) => b[1] - a[1]).map(([run, value]) => [run, percent(value)]),
+    lines: given.runs
+      .map((run, number) => [run, given.values[number][place]])
+      .filter(([, value]) => value !== null)
+      .sort((a, b) => b[1] - a[1])
+      .map(([run, value]) => [run, percent(value)]),
   });
   const fits = host.clientWidth / x.length > 150;
-  const named = { splits: () => x, values: () => given.categories, rotate: fits ? 0 : -35, size: fits ? 30 : 96, labelSize: 0, label: "" };
-  const counted = { splits: () => x, values: (_, splits) => apart(splits, isWide).map((value) => (value >= 1000 ? `${value / 1000}k` : value)), size: 34, filter: (_, splits) => splits };
-  const across = isProfile ? { time: false, range: [-0.35, x.length - 0.65] } : { time: false, distr: isWide ? 3 : 1, range: isWide ? [x[0] * 0.9, x[x.length - 1] * 1.1] : (_, least, most) => [least - 0.03 * (most - least), most + 0.03 * (most - least)] };
-  const chart = plot(host, {
-    height: isProfile ? 360 : HEIGHT,
-    scales: { x: across, y: { range: shareRange(given.values) } },
-    axes: [axis(given.axis || "", isProfile ? named : counted), axis(isProfile ? "" : `${given.y}, %`, { values: inPercent, size: 44, ...(isProfile ? { labelSize: 0 } : {}) })],
-    cursor: { y: false, drag: { x: false, y: false } },
-    series: [{}, ...series],
-    plugins: [valueBox(words)],
-    padding: [12, 14, 0, isProfile ? 30 : 0],
-  }, [x, ...given.values]);
+  const named = {
+    splits: () => x,
+    values: () => given.categories,
+    rotate: fits ? 0 : -35,
+    size: fits ? 30 : 96,
+    labelSize: 0,
+    label: "",
+  };
+  const counted = {
+    splits: () => x,
+    values: (_, splits) => apart(splits, isWide).map((value) => (value >= 1000 ? `${value / 1000}k` : value)),
+    size: 34,
+    filter: (_, splits) => splits,
+  };
+  const across = isProfile
+    ? { time: false, range: [-0.35, x.length - 0.65] }
+    : {
+        time: false,
+        distr: isWide ? 3 : 1,
+        range: isWide
+          ? [x[0] * 0.9, x[x.length - 1] * 1.1]
+          : (_, least, most) => [least - 0.03 * (most - least), most + 0.03 * (most - least)],
+      };
+  const chart = plot(
+    host,
+    {
+      height: isProfile ? 360 : HEIGHT,
+      scales: { x: across, y: { range: shareRange(given.values) } },
+      axes: [
+        axis(given.axis || "", isProfile ? named : counted),
+        axis(isProfile ? "" : `${given.y}, %`, { values: inPercent, size: 44, ...(isProfile ? { labelSize: 0 } : {}) }),
+      ],
+      cursor: { y: false, drag: { x: false, y: false } },
+      series: [{}, ...series],
+      plugins: [valueBox(words)],
+      padding: [12, 14, 0, isProfile ? 30 : 0],
+    },
+    [x, ...given.values],
+  );
   if (!host.boxes) {
     host.boxes = runBoxes(given.runs, (place, shown) => host.chart.setSeries(place + 1, { show: shown }));
     host.after(host.boxes);
@@ -113,10 +167,16 @@ function drawLines(host, given) {
 function drawPairs(host, first, second, points, picked) {
   const sorted = points.map((point, place) => ({ ...point, place })).sort((a, b) => a.a - b.a);
   const part = (is) => sorted.map((point) => (is(point.b - point.a) ? point.b : null));
-  const dots = (colour) => ({ stroke: colour, fill: colour, paths: () => null, points: { show: true, size: 10, fill: colour, stroke: cssValue("--paper"), width: 1 } });
+  const dots = (colour) => ({
+    stroke: colour,
+    fill: colour,
+    paths: () => null,
+    points: { show: true, size: 10, fill: colour, stroke: cssValue("--paper"), width: 1 },
+  });
   const nearest = (chart) => {
     const { left, top } = chart.cursor;
-    let best = null, least = 24 ** 2;
+    let best = null,
+      least = 24 ** 2;
     sorted.forEach((point, place) => {
       const away = (chart.valToPos(point.a, "x") - left) ** 2 + (chart.valToPos(point.b, "y") - top) ** 2;
       if (away < least) [best, least] = [place, away];
@@ -124,7 +184,9 @@ function drawPairs(host, first, second, points, picked) {
     return best;
   };
   const worths = sorted.flatMap(({ a, b }) => [a, b]);
-  const least = Math.min(...worths), most = Math.max(...worths), margin = Math.max(0.02, 0.05 * (most - least));
+  const least = Math.min(...worths),
+    most = Math.max(...worths),
+    margin = Math.max(0.02, 0.05 * (most - least));
   const span = { range: [Math.max(-0.03, least - margin), Math.min(1.03, most + margin)] };
   const diagonal = (chart) => {
     const at = (value, scale) => chart.valToPos(value, scale, true);
@@ -160,19 +222,31 @@ function drawPairs(host, first, second, points, picked) {
     chart.over.style.cursor = under === null ? "default" : "pointer";
     if (box.hidden) return;
     const point = sorted[under];
-    box.replaceChildren(make("b", {}, point.name), make("span", {}, dotOf(first), nameOf(first), make("em", {}, percent(point.a))), make("span", {}, dotOf(second), nameOf(second), make("em", {}, percent(point.b))));
-    const x = chart.valToPos(point.a, "x"), y = chart.valToPos(point.b, "y");
+    box.replaceChildren(
+      make("b", {}, point.name),
+      make("span", {}, dotOf(first), nameOf(first), make("em", {}, percent(point.a))),
+      make("span", {}, dotOf(second), nameOf(second), make("em", {}, percent(point.b))),
+    );
+    const x = chart.valToPos(point.a, "x"),
+      y = chart.valToPos(point.b, "y");
     box.style.transform = `translate(${x > chart.over.clientWidth / 2 ? x - box.offsetWidth - 12 : x + 12}px, ${Math.max(0, Math.min(y - 10, chart.over.clientHeight - box.offsetHeight))}px)`;
   };
-  const chart = plot(host, {
-    height: 380,
-    scales: { x: { time: false, ...span }, y: span },
-    axes: [axis(`${nameOf(first)}, %`, { values: inPercent, size: 34 }), axis(`${nameOf(second)}, %`, { values: inPercent, size: 44 })],
-    cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
-    series: [{}, dots(colourOf(first)), dots(colourOf(second)), dots(cssValue("--quiet"))],
-    hooks: { drawClear: [diagonal], draw: [crowds], setCursor: [follow] },
-    padding: [12, 14, 0, 0],
-  }, [sorted.map((point) => point.a), part((by) => by < 0), part((by) => by > 0), part((by) => by === 0)]);
+  const chart = plot(
+    host,
+    {
+      height: 380,
+      scales: { x: { time: false, ...span }, y: span },
+      axes: [
+        axis(`${nameOf(first)}, %`, { values: inPercent, size: 34 }),
+        axis(`${nameOf(second)}, %`, { values: inPercent, size: 44 }),
+      ],
+      cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
+      series: [{}, dots(colourOf(first)), dots(colourOf(second)), dots(cssValue("--quiet"))],
+      hooks: { drawClear: [diagonal], draw: [crowds], setCursor: [follow] },
+      padding: [12, 14, 0, 0],
+    },
+    [sorted.map((point) => point.a), part((by) => by < 0), part((by) => by > 0), part((by) => by === 0)],
+  );
   chart.over.append(box);
   chart.over.addEventListener("click", () => under !== null && picked(sorted[under].place));
 }

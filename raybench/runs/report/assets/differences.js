@@ -32,7 +32,13 @@ class Differences {
     const figure = chooser("Figure", figures, (place) => this.set({ figure: Number(place) }));
     first.select.value = this.first;
     second.select.value = this.second;
-    const tools = make("div", { className: "tools" }, first.label, second.label, figures.length > 1 ? figure.label : null);
+    const tools = make(
+      "div",
+      { className: "tools" },
+      first.label,
+      second.label,
+      figures.length > 1 ? figure.label : null,
+    );
     host.append(tools, make("div", { className: "split" }, make("div", {}, this.canvas, this.words), this.lists));
   }
 
@@ -45,13 +51,16 @@ class Differences {
   /** Units that both runs have a value of. */
   points() {
     const one = this.given.figures[this.figure];
-    return one.names.map((name, place) => ({ name, a: one.values[this.first][place], b: one.values[this.second][place] }))
+    return one.names
+      .map((name, place) => ({ name, a: one.values[this.first][place], b: one.values[this.second][place] }))
       .filter(({ a, b }) => a !== null && b !== null);
   }
 
   draw() {
     const points = this.points();
-    drawPairs(this.canvas, this.given.runs[this.first], this.given.runs[this.second], points, (place) => this.open(points[place].name));
+    drawPairs(this.canvas, this.given.runs[this.first], this.given.runs[this.second], points, (place) =>
+      this.open(points[place].name),
+    );
   }
 
   open(unit) {
@@ -63,11 +72,15 @@ class Differences {
   }
 
   list() {
-    const one = this.given.figures[this.figure], points = this.points();
+    const one = this.given.figures[this.figure],
+      points = this.points();
     const kind = this.given.kind;
     const better = { a: points.filter(({ a, b }) => a > b), b: points.filter(({ a, b }) => b > a) };
-    const shown = one.total > one.names.length ? `${one.names.length} of ${one.total.toLocaleString("en")} ${kind}: the most different and a sample.` : `${points.length} ${kind}, ${points.length - better.a.length - better.b.length} equal.`;
-    this.words.textContent = `One point per unit; above the line B is better. ${shown}`;
+    const shown =
+      one.total > one.names.length
+        ? `Shown are ${one.names.length} of ${one.total.toLocaleString("en")}: the most different and an even sample of the others.`
+        : `${points.length} in all, ${points.length - better.a.length - better.b.length} equal.`;
+    this.words.textContent = `A point for each of the ${kind}; above the line B is better. ${shown}`;
     this.lists.replaceChildren(this.table("a", better.a), this.table("b", better.b));
   }
 
@@ -76,13 +89,29 @@ class Differences {
     const sign = side === "a" ? 1 : -1;
     const most = [...points].sort((x, y) => sign * (y.a - y.b - (x.a - x.b))).slice(0, LISTED);
     const units = new Set(all(".card", this.section).map((card) => card.dataset.unit));
-    const rows = most.map(({ name, a, b }) => make("tr", {},
-      make("td", {}, units.has(name) ? make("button", { type: "button", className: "link", onclick: () => this.open(name) }, name) : name),
-      ...[a, b].map((value) => make("td", { className: "n" }, percent(value)))));
+    const rows = most.map(({ name, a, b }) =>
+      make(
+        "tr",
+        {},
+        make(
+          "td",
+          {},
+          units.has(name)
+            ? make("button", { type: "button", className: "link", onclick: () => this.open(name) }, name)
+            : name,
+        ),
+        ...[a, b].map((value) => make("td", { className: "n" }, percent(value))),
+      ),
+    );
     const title = make("h4", {}, dotOf(run), `better with ${nameOf(run)}: ${points.length}`);
     if (!rows.length) return make("div", {}, title);
     const head = ["", "A", "B"].map((words) => make("th", { scope: "col" }, words));
-    return make("div", {}, title, make("table", { className: "plain" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows)));
+    return make(
+      "div",
+      {},
+      title,
+      make("table", { className: "plain" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows)),
+    );
   }
 }
 

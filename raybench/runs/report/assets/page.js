@@ -24,37 +24,56 @@ function theme() {
 /** The part that is being read is marked in the navigation. */
 function navigation() {
   const links = new Map(all(".menu > li > a").map((link) => [link.hash.slice(1), link]));
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
-      links.forEach((link) => link.removeAttribute("aria-current"));
-      const link = links.get(entry.target.id);
-      link?.setAttribute("aria-current", "true");
-      const list = link?.closest(".menu");
-      if (list && list.scrollWidth > list.clientWidth) list.scrollLeft = link.offsetLeft - list.offsetLeft - 24;
-    }
-  }, { rootMargin: "-20% 0px -70% 0px" });
+  const seen = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        links.forEach((link) => link.removeAttribute("aria-current"));
+        const link = links.get(entry.target.id);
+        link?.setAttribute("aria-current", "true");
+        const list = link?.closest(".menu");
+        if (list && list.scrollWidth > list.clientWidth) list.scrollLeft = link.offsetLeft - list.offsetLeft - 24;
+      }
+    },
+    { rootMargin: "-20% 0px -70% 0px" },
+  );
   all("main > section").forEach((section) => seen.observe(section));
 }
 
-/** On paper nothing can be unfolded: figures and their meaning are open, long tables and arguments stay away. */
+/** On paper nothing can be unfolded: figures, their meaning and what is comparable are open, the rest stays away. */
 function printing() {
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = all("details:not([open])").filter((fold) => !fold.closest(".part[id$='-more']"));
-    opened.forEach((fold) => { fold.open = true; });
+    opened = all("details:not([open])").filter(
+      (fold) => !fold.matches(".published.none") && !fold.closest(".part[id$='-more']"),
+    );
+    opened.forEach((fold) => {
+      fold.open = true;
+    });
     drawn.forEach((_, host) => drawNow(host));
   });
-  addEventListener("afterprint", () => opened.forEach((fold) => { fold.open = false; }));
+  addEventListener("afterprint", () =>
+    opened.forEach((fold) => {
+      fold.open = false;
+    }),
+  );
 }
 
 function start() {
   document.documentElement.classList.add("scripted");
   sameImages();
-  all("table.sortable").forEach((table) => { sortable(table); filtering(table); });
-  all(".views").forEach((host) => { choosing(host); baselines(host); });
+  all("table.sortable").forEach((table) => {
+    sortable(table);
+    filtering(table);
+  });
+  all(".views").forEach((host) => {
+    choosing(host);
+    baselines(host);
+  });
   all("[data-copy]").forEach(copying);
-  all("[data-chart]").forEach((host) => drawInView(host, () => drawLines(host, DATA.charts[Number(host.dataset.chart)])));
+  all("[data-chart]").forEach((host) =>
+    drawInView(host, () => drawLines(host, DATA.charts[Number(host.dataset.chart)])),
+  );
   for (const own of DATA.sections) {
     const section = document.getElementById(own.id);
     const [curves, pairs, cases] = [".curves", ".differences", ".gallery"].map((part) => section.querySelector(part));

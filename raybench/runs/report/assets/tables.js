@@ -19,7 +19,9 @@ function sortBy(table, heads, place) {
   const rows = all("tbody tr", table);
   const cells = rows.map((row) => row.cells[place]);
   const values = cells.map((cell) => numberOf(cell));
-  const areNumbers = values.some((value) => value !== null) && values.every((value, at) => value !== null || ["–", ""].includes(cells[at].textContent));
+  const areNumbers =
+    values.some((value) => value !== null) &&
+    values.every((value, at) => value !== null || ["–", ""].includes(cells[at].textContent));
   const was = heads[place].getAttribute("aria-sort");
   const falls = was ? was === "ascending" : areNumbers;
   const order = rows.map((row, at) => ({ row, value: values[at], words: cells[at].textContent }));
@@ -41,7 +43,9 @@ function choosing(host) {
     const wanted = selects.map((select) => select.value).join(" / ");
     const found = views.find((view) => view.dataset.view === wanted);
     if (!found) return;
-    views.forEach((view) => { view.hidden = view !== found; });
+    views.forEach((view) => {
+      view.hidden = view !== found;
+    });
     all(".chart", found).forEach(drawNow);
   };
   selects.forEach((select) => select.addEventListener("change", show));
@@ -51,7 +55,9 @@ function choosing(host) {
 function baselines(host) {
   const select = host.querySelector("[data-baseline]");
   if (!select) return;
-  select.addEventListener("change", () => all("table.figures", host).forEach((table) => compareTo(table, select.value)));
+  select.addEventListener("change", () =>
+    all("table.figures", host).forEach((table) => compareTo(table, select.value)),
+  );
 }
 
 function compareTo(table, run) {
@@ -72,29 +78,61 @@ function compareTo(table, run) {
 /** A table as text: what is shown, in the order in which it is sorted; CSV has the exact numbers as fractions. */
 function tableText(table, kind) {
   const rows = [...table.rows].filter((row) => row.parentElement.tagName !== "CAPTION");
-  const shown = (cell) => (cell.querySelector(".over") ? all(".over, .under", cell).map((part) => part.textContent).join(" ") : (cell.querySelector(".v") ?? cell).textContent.trim());
+  const shown = (cell) =>
+    cell.querySelector(".over")
+      ? all(".over, .under", cell)
+          .map((part) => part.textContent)
+          .join(" ")
+      : (cell.querySelector(".v") ?? cell).textContent.trim();
   const words = (cell) => {
-    const difference = cell.querySelector(".difference"), interval = cell.querySelector("td > .interval");
-    return shown(cell) + (interval ? ` [${interval.textContent}]` : "") + (difference ? ` (${difference.textContent})` : "");
+    const difference = cell.querySelector(".difference"),
+      interval = cell.querySelector("td > .interval");
+    return (
+      shown(cell) + (interval ? ` [${interval.textContent}]` : "") + (difference ? ` (${difference.textContent})` : "")
+    );
   };
-  if (kind === "csv") return rows.map((row) => [...row.cells].map((cell) => csvCell(cell.dataset.v ?? shown(cell))).join(",")).join("\n") + "\n";
-  const strong = { markdown: { B: ["**", "**"], U: ["_", "_"] }, latex: { B: ["\\textbf{", "}"], U: ["\\underline{", "}"] } }[kind];
+  if (kind === "csv")
+    return (
+      rows.map((row) => [...row.cells].map((cell) => csvCell(cell.dataset.v ?? shown(cell))).join(",")).join("\n") +
+      "\n"
+    );
+  const strong = {
+    markdown: { B: ["**", "**"], U: ["_", "_"] },
+    latex: { B: ["\\textbf{", "}"], U: ["\\underline{", "}"] },
+  }[kind];
   const escape = { markdown: markdownText, latex: latexText }[kind];
-  const grid = rows.map((row) => [...row.cells].map((cell) => {
-    const [before, after] = strong[cell.querySelector(".v")?.tagName] ?? ["", ""];
-    return before + escape(words(cell)) + after;
-  }));
+  const grid = rows.map((row) =>
+    [...row.cells].map((cell) => {
+      const [before, after] = strong[cell.querySelector(".v")?.tagName] ?? ["", ""];
+      return before + escape(words(cell)) + after;
+    }),
+  );
   if (kind === "markdown") {
     const lines = grid.map((row) => `| ${row.join(" | ")} |`);
     return [lines[0], `|${"---|".repeat(grid[0].length)}`, ...lines.slice(1)].join("\n") + "\n";
   }
   const body = grid.map((row) => `${row.join(" & ")} \\\\`);
-  return [`\\begin{tabular}{l${"r".repeat(grid[0].length - 1)}}`, body[0], "\\hline", ...body.slice(1), "\\end{tabular}"].join("\n") + "\n";
+  return (
+    [
+      `\\begin{tabular}{l${"r".repeat(grid[0].length - 1)}}`,
+      body[0],
+      "\\hline",
+      ...body.slice(1),
+      "\\end{tabular}",
+    ].join("\n") + "\n"
+  );
 }
 
 const csvCell = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-const markdownText = (text) => text.replace(/[|<>&*_\\`]/g, (mark) => ({ "<": "&lt;", ">": "&gt;", "&": "&amp;" })[mark] ?? `\\${mark}`);
-const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "–": "--", "−": "$-$" };
+const markdownText = (text) =>
+  text.replace(/[|<>&*_\\`]/g, (mark) => ({ "<": "&lt;", ">": "&gt;", "&": "&amp;" })[mark] ?? `\\${mark}`);
+const LATEX = {
+  "\\": "\\textbackslash{}",
+  "~": "\\textasciitilde{}",
+  "^": "\\textasciicircum{}",
+  "–": "--",
+  "−": "$-$",
+};
 const latexText = (text) => text.replace(/[\\~^_%&#${}–−]/g, (mark) => LATEX[mark] ?? `\\${mark}`);
 
 async function copyText(text) {
@@ -116,7 +154,9 @@ function copying(button) {
     const words = button.textContent;
     await copyText(tableText(view.querySelector("table"), button.dataset.copy));
     button.textContent = "Copied";
-    setTimeout(() => { button.textContent = words; }, 1200);
+    setTimeout(() => {
+      button.textContent = words;
+    }, 1200);
   });
 }
 
@@ -124,9 +164,16 @@ function copying(button) {
 function filtering(table) {
   const rows = all("tbody tr", table);
   if (rows.length < 9 || table.matches(".heat")) return;
-  const box = make("input", { type: "search", placeholder: `Filter ${rows.length} rows`, "aria-label": "filter rows", oninput: () => {
-    const wanted = box.value.toLowerCase();
-    rows.forEach((row) => { row.hidden = !row.textContent.toLowerCase().includes(wanted); });
-  } });
+  const box = make("input", {
+    type: "search",
+    placeholder: `Filter ${rows.length} rows`,
+    "aria-label": "filter rows",
+    oninput: () => {
+      const wanted = box.value.toLowerCase();
+      rows.forEach((row) => {
+        row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      });
+    },
+  });
   table.parentElement.before(box);
 }

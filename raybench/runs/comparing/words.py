@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from raybench.metrics.bootstrap import CONFIDENCE
 from raybench.metrics.significance import LEVEL
-from raybench.runs.compare import COLUMNS, Comparison
+from raybench.runs.comparing.compare import COLUMNS, Comparison
 from raybench.table import LATEX_WORDS
 from raybench.visible import visible
 

@@ -12,9 +12,9 @@ from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Outcome
 from raybench.errors import ConfigError
-from raybench.runs.checked_run import CheckedRun, NotStored
 from raybench.runs.rescore import finished_run, job_again
 from raybench.runs.sessions import coming_session
+from raybench.runs.verifying.checked_run import CheckedRun, NotStored
 from raybench.visible import AS_ESCAPES
 
 
@@ -61,6 +61,9 @@ def verify(run: str, share: float = 0.01, seed: int = 0) -> Verified:
         except NotStored as missing:
             checked.not_verified.append(f"what comes after {missing}")
             tables = 0
+    if not checked.looked_at:
+        where = "; it ran on GPUs, so verify it where there is one" if manifest.cluster.get("gpus") else ""
+        raise ConfigError(f"{run}: nothing could be verified ({'; '.join(checked.not_verified)}){where}")
     return Verified(
         checked.looked_at,
         checked.stored,

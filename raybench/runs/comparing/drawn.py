@@ -10,8 +10,8 @@ import numpy as np
 
 from raybench.metrics.draws import FigureDraws, sample_draws
 from raybench.metrics.samples import FigureOf, MeanOf
-from raybench.runs.compare_checks import FinishedRun
-from raybench.runs.compare_units import Shared, shared_units
+from raybench.runs.comparing.checks import FinishedRun
+from raybench.runs.comparing.units import Shared, shared_units
 
 
 @dataclass(frozen=True)

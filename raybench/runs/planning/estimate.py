@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raybench.runs.measured import Measure
-from raybench.runs.probed_run import PlannedStage
+from raybench.runs.planning.measured import Measure
+from raybench.runs.planning.probed_run import PlannedStage
 from raybench.table import Cell, Table
 
 BYTES_PER_SECOND = 200e6  # of a stage that could not be measured: reading, checking and writing

@@ -26,13 +26,13 @@ from raybench.engine.items import Write, name_of
 from raybench.engine.run import Executor, Run, output_name
 from raybench.engine.shards import Shard, Shards
 from raybench.engine.stages import FILE_BYTES, Mapped, Receipt, Stage
-from raybench.errors import CorruptShard, InputError, RaybenchError
+from raybench.errors import CorruptShard, RaybenchError
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
-from raybench.runs.measured import TAKEN, Measure, Measured, Part, SampleFile
-from raybench.runs.probe_samples import LEAST_OF_SEARCH, LEAST_SAMPLES, MOST_SAMPLES, ProbeTime, choices
+from raybench.runs.planning.measured import TAKEN, Measure, Measured, Part, SampleFile
+from raybench.runs.planning.probe_samples import LEAST_OF_SEARCH, LEAST_SAMPLES, MOST_SAMPLES, ProbeTime, choices
+from raybench.runs.planning.stand_ins import Sample, rows_of, stand_in
 from raybench.runs.sessions import Session
-from raybench.runs.stand_ins import Sample, rows_of, stand_in
 from raybench.search.set_search import SearchRuns
 
 MOST_STAND_IN_BYTES = 3 * 2**30
@@ -42,6 +42,10 @@ FEW = 256  # members of a tuple that may be inputs
 
 class WalkEnded(RaybenchError):
     """The driver needs what can't be known without running the job; says what."""
+
+
+class Unprobed(RaybenchError):
+    """A stage can't be sampled; says why."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,13 @@ class ProbedRun(Run):
         mapped = Mapped(self.store, stage.name, digest, shards)
         self._known[digest] = (stage, mapped)
         numbers = range(len(shards)) if wanted is None else sorted({item // size for item in wanted})
-        self._there[digest] = self._names_in_store(digest)
+        stored = storage.list_files(storage.join(self._real_store, digest)) if self._real_store else []
+        self._there[digest] = {entry.name for entry in stored}
         found = self._there[digest] | self._done.get(digest, set())
         missing = [number for number in numbers if shards[number].file_name not in found]
         self._plan(stage, digest, [shards[number] for number in numbers], [shards[number] for number in missing])
         self._done.setdefault(digest, set()).update(shards[number].file_name for number in missing)
+        self._bytes[digest] = max(self._bytes.get(digest, 0.0), float(sum(entry.size_bytes for entry in stored)))
         return mapped
 
     def write(self, pattern: str, function: Callable[..., Any], items: Sequence[Any], *inputs: Any) -> None:
@@ -120,11 +126,6 @@ class ProbedRun(Run):
             stage, _ = self._known[mapped.digest]
             return self._stand_in(stage, mapped.digest, shard)
 
-    def _names_in_store(self, digest: str) -> set[str]:
-        if not self._real_store:
-            return set()
-        return {entry.name for entry in storage.list_files(storage.join(self._real_store, digest))}
-
     def _plan(self, stage: Stage, digest: str, shards: Sequence[Shard], missing: Sequence[Shard]) -> None:
         measures: list[Measure] = []
         reason = ""
@@ -134,10 +135,12 @@ class ProbedRun(Run):
             with self._probing():
                 try:
                     measures = self._measured(stage, digest, missing, input_bytes)
-                except (Unprobed, InputError, RaybenchError, ValueError, LookupError) as error:
+                except Unprobed as error:
+                    reason = str(error)
+                except (RaybenchError, ValueError, LookupError) as error:
                     if not inputs:  # no stand-in is to blame: the job itself would fail so
                         raise
-                    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                    reason = str(error).splitlines()[0]
         worked = [(work_of(stage, shard), base_of(stage, shard)) for shard in missing]
         planned = PlannedStage(
             name=stage.name,
@@ -246,10 +249,6 @@ class ProbedRun(Run):
             yield
         finally:
             self.probing_seconds += time.monotonic() - begun
-
-
-class Unprobed(RaybenchError):
-    """A stage can't be sampled; says why."""
 
 
 def _parts(receipt: Receipt) -> tuple[float, float, float]:

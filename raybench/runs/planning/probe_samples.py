@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Stage
-from raybench.runs.measured import Measure, Part, first_part
+from raybench.runs.planning.measured import Measure, Part, first_part
 
 PROBE_SECONDS = 30.0  # in which samples grow; beyond it a stage gets the smallest that will do
 LAST_SECONDS = 45.0  # beyond which only what reads little is sampled
@@ -21,7 +21,8 @@ SHARE, LEAST_SECONDS, MOST_SECONDS = 0.1, 0.4, 4.0
 FIGURES_SECONDS = 2.0  # the least for figures of a few tasks, which the driver then has as they are
 NEXT_SHARE = 0.1  # of the time that is left, which the next sample may take
 SAMPLE_SIZES = (1, 1, 8, 64, 512, 4096)  # items of a stage that reads data; the first pays for opening a model
-QUERIES, REFERENCES = 4_096, (2_048, 2_048, 8_192, 32_768)  # of a sample of a search
+# Of a sample of a search. The first warms up; of few references each costs more, as thresholds have yet to settle.
+QUERIES, REFERENCES = 2_048, (512, 8_192, 32_768)
 LEAST_SAMPLES, LEAST_OF_SEARCH = 2, 3  # one that pays for what is done once, and of a search two sizes
 MOST_SAMPLES = 64  # of one stage, while they take no time
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from raybench import storage
@@ -15,10 +16,10 @@ from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job, Plan
 from raybench.engine.inline import InlineExecutor
 from raybench.errors import ConfigError, ProblemList
-from raybench.runs.estimate import Estimate, Machines, cost_of
 from raybench.runs.jobs import Settings
-from raybench.runs.measured import Measure
-from raybench.runs.probed_run import PlannedStage, ProbedRun
+from raybench.runs.planning.estimate import Estimate, Machines, cost_of
+from raybench.runs.planning.measured import Measure
+from raybench.runs.planning.probed_run import PlannedStage, ProbedRun
 from raybench.runs.sessions import Session, coming_session
 
 COUNTS = (1, 8, 64)
@@ -47,7 +48,7 @@ def plan_all(
         session = coming.get()
         with scratch_folder(jobs[0], settings) as scratch:
             run = ProbedRun(jobs[0].store, scratch, session, seed)
-            notes = [*_start_notes(jobs), *(note for one in plans for note in _walked(run, one))]
+            notes = [*_start_notes(jobs, settings), *(note for one in plans for note in _walked(run, one))]
         driver_seconds = max(time.monotonic() - begun - run.probing_seconds, 0.0)  # with the start
         return _estimate(run, session, driver_seconds, tuple(gpus), price, notes)
 
@@ -74,9 +75,14 @@ def _walked(run: ProbedRun, plan: Plan) -> list[str]:
     return []
 
 
-def _start_notes(jobs: Sequence[Job[Any]]) -> list[str]:
-    from_results = any(getattr(job.options, "results", None) for job in jobs)
-    return ["begins from finished results: only figures and tables are computed"] if from_results else []
+def _start_notes(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
+    notes = []
+    if any(getattr(job.options, "results", None) for job in jobs):
+        notes.append("begins from finished results: only figures and tables are computed")
+    busy, cpus = os.getloadavg()[0], os.cpu_count() or 1
+    if settings.ray in ("off", "local") and busy > cpus + 1:
+        notes.append(f"this machine is busy (load {busy:.0f} on {cpus} CPUs); so will be a run, and so is the estimate")
+    return notes
 
 
 @contextmanager
@@ -89,13 +95,19 @@ def scratch_folder(job: Job[Any], settings: Settings) -> Iterator[str]:
     near = job.store or job.out
     if not near:
         raise ConfigError(
-            "plan: on a cluster the probe needs a place that all nodes reach; give --out or --store, left as it is"
+            "plan: on a cluster the probe needs a place that all nodes reach; give --out or --store "
+            "(what it puts there is removed)"
         )
     folder = storage.join(near, f"plan-{time.time_ns():x}")
+    path = storage.local_path(near)
+    new = [] if path is None else [above for above in (path, *path.parents) if not above.exists()]
     try:
         yield folder
     finally:
         storage.delete_folder(folder)
+        with suppress(OSError):  # somebody else put something there meanwhile
+            for above in new:
+                above.rmdir()
 
 
 def _estimate(
@@ -112,10 +124,10 @@ def _estimate(
         if not known[stage.name]:
             known[stage.name] = list(stage.measures)
     cluster = session.executor.cluster()
-    gpus = int(cluster.get("gpus") or 0)
+    gpus = session.executor.gpus  # none with --device cpu, whatever there is
     machines = Machines(
         gpus=gpus,
-        cpus_per_gpu=float(cluster["cpus"]) / gpus if gpus else 1.0,
+        cpus_per_gpu=max(float(cluster["cpus"]) / (cluster["gpus"] or gpus), 1.0) if gpus else 1.0,
         start_seconds=PROCESS_SECONDS + driver_seconds,
         stage_seconds=statistics.median(run.overheads or [0.0]),
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.errors import ConfigError, ProblemList, Problems
-from raybench.runs.compare_checks import FinishedRun, other_benchmark
+from raybench.runs.comparing.checks import FinishedRun, other_benchmark
 from raybench.runs.finished import finished_manifest, read_tables, runs_below
 from raybench.runs.manifest import FILE_NAME, read_manifest
 from raybench.runs.samples import read_samples

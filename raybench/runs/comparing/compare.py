@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from raybench.errors import ConfigError, Problems
 from raybench.metrics.bootstrap import CONFIDENCE, interval
 from raybench.metrics.samples import FigureOf
-from raybench.metrics.significance import LEVEL, group_letters, holm, least_of_draws, least_of_units, paired_p
-from raybench.runs.compare_checks import FinishedRun, differences, few
-from raybench.runs.compare_draws import DrawnRuns, draw_shared, shared_samples
-from raybench.runs.compare_runs import find_runs
+from raybench.metrics.significance import LEVEL, group_letters, holm, least_of_draws, paired_p
+from raybench.runs.comparing.checks import FinishedRun, differences, few
+from raybench.runs.comparing.drawn import DrawnRuns, draw_shared, shared_samples
+from raybench.runs.comparing.runs import find_runs
 from raybench.table import Cell, Table, warning_of
 
 COLUMNS = (
@@ -153,9 +153,10 @@ def _number(value: float) -> float | None:
 def _notes(runs: Sequence[FinishedRun], drawn: DrawnRuns, draws: int) -> Iterator[str]:
     fewest = min(drawn.units.values(), default=0)
     if fewest < FEW_UNITS:
-        kind, least = runs[0].stored.kind, least_of_units(fewest)
-        words = f"; with so few no p is below {least:.2g}" if least >= LEVEL / 10 else ""
-        yield f"FEW: figures rest on {fewest} {kind} or more; intervals drawn from so few are too narrow{words}."
+        yield (
+            f"FEW: figures rest on {fewest} {runs[0].stored.kind} or more; intervals drawn from so few are too narrow, "
+            "and p-values too small."
+        )
     pairs = len(runs) * (len(runs) - 1) // 2
     if pairs * least_of_draws(draws) >= LEVEL:
         enough = math.ceil(2 * pairs / LEVEL)

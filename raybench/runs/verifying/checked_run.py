@@ -19,8 +19,8 @@ from raybench.engine.stages import FILE_BYTES, Mapped, Stage
 from raybench.errors import CorruptShard, InputError, RaybenchError
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
-from raybench.runs.other_cuts import computed_otherwise
 from raybench.runs.sessions import Session
+from raybench.runs.verifying.other_cuts import computed_otherwise
 
 
 class NotStored(RaybenchError):

@@ -1,0 +1,1 @@
+"""Finished runs against each other: which may be compared, their draws, the words."""

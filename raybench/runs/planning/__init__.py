@@ -1,0 +1,1 @@
+"""What a run will take: stages are sampled, the rest is arithmetic."""

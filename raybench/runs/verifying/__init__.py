@@ -1,0 +1,1 @@
+"""Shards of a finished run computed again by other cuts, and what differs."""
