@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.errors import DataError
+from raybench.errors import DataError, blamed_on_file
 from raybench.formats import shardfile
 from raybench.sources.packed_keys import ODD_BYTES, PackedKeys
 
@@ -51,11 +51,27 @@ def is_listing(uri: str) -> bool:
 def read_listing(uri: str) -> Listing:
     """A listing; raises DataError if it is not there, or none."""
     try:
-        arrays = shardfile.decode(storage.read(uri), SUFFIX)
-        root, digest = (arrays[name].tobytes().decode(errors=ODD_BYTES) for name in ("root", "digest"))
-        keys = tuple(PackedKeys(arrays["letters"], arrays["ends"])[:])
-        return Listing(root, digest, keys, arrays.get("counts"))
+        data = storage.read(uri)
     except FileNotFoundError:
         raise DataError(f"{uri}: does not exist; expected the listing of a run's images") from None
-    except (shardfile.BrokenShardFile, KeyError) as error:
-        raise DataError(f"{uri}: no listing of images ({error}); name the folder of the images instead") from None
+    return parsed_listing(data, uri)
+
+
+def parsed_listing(data: bytes, name: str) -> Listing:
+    """The listing in a file's bytes; raises DataError."""
+    with blamed_on_file(f"{name}: no listing of images", "name the folder of the images instead"):
+        arrays = shardfile.decode(data, SUFFIX)
+        _check_form(arrays)
+        root, digest = (arrays[name].tobytes().decode(errors=ODD_BYTES) for name in ("root", "digest"))
+        return Listing(root, digest, tuple(PackedKeys(arrays["letters"], arrays["ends"])[:]), arrays.get("counts"))
+
+
+def _check_form(arrays: shardfile.Arrays) -> None:
+    """Raise ValueError unless the arrays fit each other; a store may come from anywhere."""
+    ends, counts = arrays["ends"], arrays.get("counts")
+    if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in arrays.values()):
+        raise ValueError("lists of whole numbers are expected")
+    if np.any(np.diff(ends, prepend=0, append=len(arrays["letters"])) < 0):
+        raise ValueError("keys beyond their letters")
+    if counts is not None and (len(counts) != len(ends) or np.any(counts < UNKNOWN)):
+        raise ValueError("other counts than keys")

@@ -2,7 +2,9 @@
 
 import io
 import json
+import tempfile
 import zipfile
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -13,6 +15,7 @@ from PIL import Image
 from raybench.benchmarks.samples import SamplesIndex, sample_file
 from raybench.formats import flo, shardfile
 from raybench.metrics.samples import FigureOf, MeanOf, MeanSample, RankedSample, Units
+from raybench.sources.listings import Listing
 
 NAMES = ["original/2000.jpg", "original/2001.jpg", "strong/2000_a.jpg", "crops/10/2000.jpg", "crops/10/2001.jpg"]
 ROWS = np.random.default_rng(7).random((5, 4), np.float32)
@@ -102,6 +105,13 @@ def samples() -> list[bytes]:
     flags, missed = np.array([True, False, True, False]), np.array([0, 1, 0])
     ranked = [RankedSample(figure, ("step_ap",), units, flags, unit, second, missed) for second in (unit, other)]
     return [sample_file(None, one.to_arrays()) for one in (means, *ranked)]
+
+
+def listings() -> list[bytes]:
+    found = [Listing("s3://bucket/images", "0f3e", tuple(NAMES), counts) for counts in (None, np.arange(len(NAMES)))]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "x.listing")
+        return [(one.publish(str(file)), file.read_bytes())[1] for one in found]
 
 
 def npy() -> list[bytes]:
