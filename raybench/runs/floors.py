@@ -47,7 +47,7 @@ def check_floors(floors: Sequence[Floor], figures: Collection[str]) -> None:
     """That every floor is of a figure that there will be; raises ConfigError."""
     for floor in floors:
         if floor.figure not in figures:
-            known = f"the figures are {', '.join(figures)}"
+            known = f"the figures are {', '.join(dict.fromkeys(figures))}"
             close = suggestion(floor.figure, figures)
             raise ConfigError(f"--fail-below: unknown figure {quoted(floor.figure)}{close}; {known}")
 

@@ -78,11 +78,19 @@ def read_manifest(out: str) -> Manifest | None:
         raise DataError(f"{uri}: no raybench manifest (names that are no text); name another --out")
     if any(name.startswith("/") or ".." in name.split("/") for name in found.files):
         raise DataError(f"{uri}: no raybench manifest (it names files outside its folder); name another --out")
+    if not all(_is_stage(one) for one in found.stages):
+        raise DataError(f"{uri}: no raybench manifest (stages without a name and a digest); name another --out")
     if "raybench" not in found.versions:
         raise DataError(
             f"{uri}: no raybench manifest (no version of raybench in it); name another --out or give --overwrite"
         )
     return found
+
+
+def _is_stage(said: Any) -> bool:
+    """Whether a stage can be found in a store, and nothing beside it."""
+    words = (said.get("name"), said.get("digest")) if isinstance(said, dict) else (None, None)
+    return all(isinstance(one, str) for one in words) and str(words[1]).isalnum()
 
 
 def refuse_other_run(there: Manifest, asked: Manifest, out: str) -> None:

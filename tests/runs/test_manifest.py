@@ -103,7 +103,12 @@ def test_a_broken_manifest_is_an_error_that_says_what_to_do(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    "change", [{"arguments": None}, {"versions": {}}, {"inputs": []}, {"files": None}], ids=lambda c: next(iter(c))
+    "change",
+    [
+        *({"arguments": None}, {"versions": {}}, {"inputs": []}, {"files": None}, {"files": ["../x"]}),
+        *({"stages": [one]} for one in ("extract", {"name": "extract"}, {"name": "extract", "digest": "../x"})),
+    ],
+    ids=str,
 )
 def test_a_manifest_with_fields_of_the_wrong_kind_is_an_error_too(tmp_path, change):
     (tmp_path / FILE_NAME).write_text(json.dumps({**dataclasses.asdict(DONE), **change}))
