@@ -105,7 +105,9 @@ def test_runs_are_compared_by_result_or_by_folder(result, tmp_path):
     second = package.run("hbench-classification", out=tmp_path / "second", **other, **QUIET)
     found = package.compare([result, second.out], draws=50)
     assert found == package.compare([second], baseline=result, draws=50)
-    assert {row[0] for row in found.table.rows} == {"out", "second"}
+    assert {row[0] for row in found.rows} == {"out", "second"}
+    assert pyarrow.table(found).column_names == list(found.columns) == list(found.table.columns)
+    assert "<table>" in found._repr_html_() and "second" in str(found)
 
 
 def test_a_plan_says_what_a_run_would_take_and_leaves_nothing(tmp_path):

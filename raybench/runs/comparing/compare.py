@@ -47,6 +47,23 @@ class Comparison:
     table: Table
     notes: tuple[str, ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.table.columns
+
+    @property
+    def rows(self) -> tuple[tuple[Cell, ...], ...]:
+        return self.table.rows
+
+    def __str__(self) -> str:
+        return self.table.to_text()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        return self.table.to_html()
+
 
 def compare(
     runs: Sequence[str], baseline: str | None = None, draws: int = DRAWS, seed: int = 0, force: bool = False
