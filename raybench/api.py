@@ -90,6 +90,8 @@ def compare(
     """Finished runs side by side, as `raybench compare` has them; `.table` is the comparison's table."""
     from raybench.runs.comparing import compare as comparing
 
+    if isinstance(runs, str | os.PathLike | Result):
+        raise ConfigError("compare: expected a list of at least two finished runs, found one run by itself")
     named = [_folder(one) for one in runs]
     against = None if baseline is None else _folder(baseline)
     return comparing.compare(named, baseline=against, draws=draws, seed=seed, force=force)

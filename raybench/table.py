@@ -163,6 +163,15 @@ class FigureCell:
     value: float | None
 
 
+def row_name(*cells: Cell) -> str:
+    """What a row of a main table is called, by its key cells.
+
+    >>> row_name("a", "e", 100)
+    'a | e | 100'
+    """
+    return " | ".join(map(_exact, cells))
+
+
 def figure_cells(table: Table, keys: Sequence[str], fractions: Collection[str]) -> list[FigureCell]:
     """Every figure of a table, row by row. The cells under `keys` name a row; what is no fraction is a count.
 
@@ -175,7 +184,7 @@ def figure_cells(table: Table, keys: Sequence[str], fractions: Collection[str]) 
         (place, column) for place, column in enumerate(table.columns) if column in fractions and column not in keys
     ]
     return [
-        FigureCell(" | ".join(_exact(row[place]) for place in named), column, _number(row[place]))
+        FigureCell(row_name(*(row[place] for place in named)), column, _number(row[place]))
         for row in table.rows
         for place, column in measured
     ]

@@ -46,11 +46,6 @@ def alt_text(panels: Iterable[PicturePanel]) -> str:
     return "; ".join(f"{panel.label}: {panel.name}" for panel in panels)
 
 
-def row_name(cells: Iterable[object]) -> str:
-    """A row of the main table by its key cells."""
-    return " | ".join(map(str, cells))
-
-
 def cases_text(pictures: Sequence[ReportPicture]) -> bytes:
     """Cases as the content of a file, which `parsed_cases` reads."""
     return json.dumps([asdict(picture) for picture in pictures], default=_in_base64).encode()

@@ -25,6 +25,7 @@ from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError, ProblemList
 from raybench.extract.checked_rows import broken_rows, checked_rows
+from raybench.extract.narrow_rows import as_bytes, compact
 from raybench.formats.shardfile import Arrays
 from raybench.sources.patches import Source
 from raybench.sources.strips import Strips
@@ -152,7 +153,7 @@ class ReadVectors:
         return _readable(self.source, shard, self.skip, self.wanted)
 
     def compute(self, payload: list[MaybeItem]) -> Arrays:
-        narrowed = _as_bytes if self.distance == "hamming" else _compact
+        narrowed = as_bytes if self.distance == "hamming" else compact
         return _features([(uri, None if vectors is None else narrowed(uri, vectors)) for uri, vectors in payload])
 
     def keys(self, shard: Shard) -> str:
@@ -324,23 +325,6 @@ def _features(items: list[MaybeItem]) -> Arrays:
     counts = np.array([0 if vectors is None else len(vectors) for _, vectors in items], np.int64)
     parts = [vectors.reshape(-1, width) for _, vectors in items if vectors is not None]
     return {"vectors": np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), "counts": counts}
-
-
-def _compact(_: str, vectors: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in less room: SIFT's, whole and up to 255, in a quarter of what float32 takes."""
-    is_byte = vectors.min(initial=0) >= 0 and vectors.max(initial=0) <= 255
-    narrow = vectors.astype(np.uint8 if is_byte else np.float32, copy=False)
-    if is_byte and not np.array_equal(narrow, vectors):
-        narrow = vectors.astype(np.float32, copy=False)
-    return narrow if np.array_equal(narrow, vectors) else vectors
-
-
-def _as_bytes(uri: str, vectors: NDArray[Any]) -> NDArray[np.uint8]:
-    narrow = vectors.astype(np.uint8)
-    bad = np.flatnonzero((narrow != vectors).any(axis=1))
-    if len(bad):
-        raise DataError(f"{uri}: line {bad[0] + 1}: --distance hamming needs bits (0, 1) or bytes (0..255)")
-    return narrow
 
 
 def _counts(source: Source, shard: Shard) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
@@ -11,20 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.metrics.drawn_ranking import Times
-from raybench.metrics.samples import FigureOf, MeanOf, Sample
+from raybench.metrics.samples import FigureOf, Sample
 
 FigureDraws = dict[FigureOf, NDArray[np.float64]]  # (draws,)
 AHEAD = 4  # draws per thread that wait at most: each holds a number per unit
-
-
-def figure_draws(
-    samples: Sequence[Sample], means: Sequence[MeanOf], draws: int, seed: int, threads: int = 1
-) -> FigureDraws:
-    """Of all figures, means of others included."""
-    found: FigureDraws = {}
-    for sample in samples:
-        found.update(sample_draws(sample, draws, seed, threads))
-    return found | {mean.figure: mean.draws(found) for mean in means}
 
 
 def sample_draws(sample: Sample, draws: int, seed: int, threads: int = 1) -> FigureDraws:

@@ -35,7 +35,11 @@ def runs_below(folder: str) -> list[str]:
     """Names of runs below a folder by name or BENCHMARK/name, as `run hbench` and `demo` leave them, in name order."""
     path = storage.local_path(folder)
     if path is None:
-        names = [entry.name.rpartition("/")[0] for entry in storage.list_files(folder) if "manifest.json" in entry.name]
+        names = [
+            entry.name.rpartition("/")[0]
+            for entry in storage.list_files(folder)
+            if entry.name.endswith("/manifest.json")
+        ]
     else:  # not by a listing of everything below: stores have many files
         found = [*path.glob("*/manifest.json"), *path.glob("*/*/manifest.json")]
         names = [file.parent.relative_to(path).as_posix() for file in found]

@@ -426,3 +426,10 @@ def test_what_a_run_warns_of_is_said_again(folder, tmp_path):
     change(tmp_path / "collapsed", notes=["uAP: in one pool.", "CONSTANT: all vectors are equal."])
     notes = compare([str(folder / "fine"), str(tmp_path / "collapsed")], draws=10).notes
     assert [note for note in notes if "collapsed" in note] == ["CONSTANT: all vectors are equal. (in collapsed)"]
+
+
+def test_letters_of_three_runs_say_over_what_they_are_corrected(folder):
+    """A run may be better than the baseline by p, which is corrected for fewer pairs, and share its letter."""
+    two, three = ([str(folder / name) for name in names] for names in (("fine", "coarse"), ("fine", "coarse", "fine")))
+    said = [FORMATS["markdown"](compare(runs, draws=10)) for runs in (two, three)]
+    assert ["over all pairs of runs" in text for text in said] == [False, True]

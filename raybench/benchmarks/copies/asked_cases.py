@@ -19,7 +19,6 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.cases import row_name
 from raybench.benchmarks.copies.disc_sets import find_truth, role_folder
 from raybench.benchmarks.copies.mistakes import Case
 from raybench.benchmarks.copies.sets import pictures
@@ -30,7 +29,7 @@ from raybench.formats.copydays import ORIGINAL, CopydaysLayout
 from raybench.formats.images import SUFFIXES, decode_image
 from raybench.sources.file_names import check_names
 from raybench.sources.image_folders import list_images
-from raybench.table import Table
+from raybench.table import Table, row_name
 
 PREDICTIONS = "results/predictions.csv"
 MOST_ASKED = 60  # queries
@@ -110,7 +109,7 @@ def _pictures(
     found: Found, truth: Truth, asked: Sequence[str], readers: Readers, tables: Sequence[Table]
 ) -> list[ReportPicture]:
     main = tables[0]
-    row = row_name(cell for column, cell in zip(main.columns, main.rows[0], strict=True) if column in KEYS)
+    row = row_name(*(cell for column, cell in zip(main.columns, main.rows[0], strict=True) if column in KEYS))
     cases = [query_case(query, found[query], truth.get(query, []), readers) for query in asked if query in found]
     return [case.picture(row) for case in cases if any(panel.image is not None for panel in case.panels)]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.cases import CASES, alt_text, cases_text, parsed_cases, row_name, stored_cases, thumbnail
+from raybench.benchmarks.cases import CASES, alt_text, cases_text, parsed_cases, stored_cases, thumbnail
 from raybench.benchmarks.copies.figures import Candidates, CodecResults, relevant_results
 from raybench.benchmarks.copies.sets import ImageSet, PictureSet
 from raybench.benchmarks.copies.sheets import Panel, match_sheet
@@ -25,6 +25,7 @@ from raybench.formats.images import decode_image
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.micro_ap import Predictions, TruePairs
 from raybench.metrics.partials import NO_REFERENCE
+from raybench.table import row_name
 
 MOST_CASES = 8  # of a kind
 FALSE_ALARMS, MISSED = "false_alarms", "missed"
@@ -137,14 +138,14 @@ def drawn_mistakes(
     """The worst cases of one kind, drawn: each image is read once for both of its pictures."""
     choose = false_alarms if kind == FALSE_ALARMS else missed_pairs
     cases = choose(candidates.read(), truth, queries, references, threshold)
-    return _drawn(cases, row_name(candidates.variant.cells[:2]))
+    return _drawn(cases, row_name(*candidates.variant.cells[:2]))
 
 
 def drawn_missed(
     _: str, results: CodecResults, truth: TruePairs, block: NDArray[np.int64], database: Database
 ) -> Arrays:
     """The worst copies of one block, drawn."""
-    return _drawn(missed_originals(results, truth, block, database), row_name([results.name]))
+    return _drawn(missed_originals(results, truth, block, database), row_name(results.name))
 
 
 def _drawn(cases: Sequence[Case], row: str) -> Arrays:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.cases import CASES, row_name, stored_cases
+from raybench.benchmarks.cases import CASES, stored_cases
 from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS, NUMBERS, SplitPatches
 from raybench.benchmarks.job import ReportPicture
 from raybench.benchmarks.patch_cases import (
@@ -34,6 +34,7 @@ from raybench.search.nearest import Neighbours, nearest
 from raybench.search.neighbours import ImagePairs, match_images
 from raybench.search.pairs import Pairs
 from raybench.sources.strips import Strips
+from raybench.table import row_name
 
 if TYPE_CHECKING:
     from raybench.benchmarks.hpatches.matching import MatchedPair
@@ -56,7 +57,7 @@ def verification_cases(
     parts = (chosen.positive_at, chosen.negative_at)
     kept = list(itertools.islice(pairs, HARDEST * LISTS, HARDEST * LISTS + len(parts)))
     positive = np.repeat([True, False], [len(one) for one in kept])
-    name = row_name((chosen.split, chosen.noise, chosen.negatives))
+    name = row_name(chosen.split, chosen.noise, chosen.negatives)
     return draw_pairs(run, strips, PairsOfRow(name, Pairs.joined(kept), positive, parts), distances)
 
 
@@ -77,7 +78,7 @@ def matching_cases(
     chosen = own[worst_pairs(ap[own], images[0][own], strips)]
     pairs = ImagePairs(images[0][chosen], images[1][chosen], (None,) * len(chosen))
     matches = match_images(run, features, pairs, 1, patches.described.distance, shard_size=None)
-    row = MatchedImagesOf(row_name((split, noise)), tuple(range(len(pairs))), pairs)
+    row = MatchedImagesOf(row_name(split, noise), tuple(range(len(pairs))), pairs)
     return draw_matches(run, strips, row, matches)
 
 
@@ -118,7 +119,7 @@ def retrieval_case_file(
 ) -> bytes:
     """The queries of the lowest AP, one per sequence."""
     cases = query_cases(split.search, strips, features, distance, found)
-    return cases_file(strips, row_name((split.split, NOISE_LEVELS[HARDEST], pool)), cases)
+    return cases_file(strips, row_name(split.split, NOISE_LEVELS[HARDEST], pool), cases)
 
 
 def query_cases(

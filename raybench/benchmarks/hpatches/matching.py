@@ -33,7 +33,6 @@ from raybench.benchmarks.hpatches.views import (
     group_name,
     level_means,
     level_rows,
-    row_name,
 )
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.samples import RunSamples, write_samples
@@ -54,7 +53,7 @@ from raybench.search.by_torch import multiplier
 from raybench.search.count_closer import uses_device
 from raybench.search.distances import as_compared, row_distances
 from raybench.search.nearest import Neighbours, nearest
-from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
+from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of, row_name
 
 SEQUENCE_PAIRS = 15  # per shard, those of one sequence: some 40 MB of vectors, a second of one core
 

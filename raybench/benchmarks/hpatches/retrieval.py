@@ -33,7 +33,6 @@ from raybench.benchmarks.hpatches.views import (
     group_name,
     level_means,
     level_rows,
-    row_name,
 )
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.samples import RunSamples, write_samples
@@ -51,7 +50,7 @@ from raybench.metrics.partials import Counts, Rows
 from raybench.metrics.samples import FigureOf, MeanSample, Units
 from raybench.search.count_closer import GroupedPatches, Search, count_closer
 from raybench.search.pairs import Pairs, pair_distances
-from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
+from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of, row_name
 
 QUERY_FILE, DISTRACTOR_FILE = "retr_queries_split-{}", "retr_distractors_split-{}"
 POOL_SIZES = (100, 500, 1_000, 5_000, 10_000, 15_000, 20_000)

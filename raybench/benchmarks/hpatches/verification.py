@@ -26,7 +26,7 @@ from raybench.benchmarks.hpatches.inputs import (
     open_splits,
     read_folder,
 )
-from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, groups_of, level_means, level_rows, row_name
+from raybench.benchmarks.hpatches.views import MEAN_WORDS, SEQUENCE_VIEWS, groups_of, level_means, level_rows
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.benchmarks.pair_groups import RULE, PairSequences
@@ -43,7 +43,7 @@ from raybench.formats.shardfile import Arrays
 from raybench.metrics import ranking as metrics
 from raybench.metrics.partials import Rows
 from raybench.search.pairs import Pairs, pair_distances
-from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
+from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of, row_name
 
 NEGATIVES = ("intra", "inter")
 PAIR_FILES = {  # their stems, by kind of pairs; {} is the split's name

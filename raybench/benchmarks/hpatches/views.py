@@ -13,7 +13,7 @@ import numpy as np
 from raybench.benchmarks.hpatches.inputs import NOISE_LEVELS
 from raybench.benchmarks.pair_groups import Groups, PairSequences
 from raybench.metrics.samples import FigureOf, MeanOf
-from raybench.table import Cell, Figure, Table
+from raybench.table import Cell, Figure, Table, row_name
 
 SEQUENCE_VIEWS = ("type", "sequence")
 SEQUENCE_TYPES = {"i_": "illumination", "v_": "viewpoint"}
@@ -38,15 +38,6 @@ def level_rows(group: Iterable[Cell], key: Iterable[Cell], figures: Sequence[Any
     levels = np.asarray(figures, np.float64)
     for noise, values in zip((*NOISE_LEVELS, "mean"), [*levels, levels.mean(axis=0)], strict=True):
         yield (*group, noise, *key, *values.tolist())
-
-
-def row_name(*keys: Cell) -> str:
-    """A row of the main table by its key cells.
-
-    >>> row_name("a", "e", 100)
-    'a | e | 100'
-    """
-    return " | ".join(map(str, keys))
 
 
 def level_means(main: Table, figures: Sequence[Figure]) -> tuple[MeanOf, ...]:

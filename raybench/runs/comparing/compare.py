@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -44,7 +44,7 @@ class Comparison:
     units: str
     draws: int
     seed: int
-    table: Table
+    table: Table = field(repr=False)
     notes: tuple[str, ...]
 
     @property

@@ -190,9 +190,10 @@ def to_latex(comparison: Comparison) -> str:
 
 
 def _notes(comparison: Comparison) -> list[str]:
+    several = " over all pairs of runs; that of p is over the runs against the baseline" * (len(comparison.runs) > 2)
     return [
         f"Percent ± half the width of the middle {CONFIDENCE:.0%} of the draws. Runs that share a letter can't be told "
-        f"apart at {LEVEL:.0%} (paired draws, two-sided, Holm's correction).",
+        f"apart at {LEVEL:.0%} (paired draws, two-sided, Holm's correction{several}).",
         *map(visible, comparison.notes),
     ]
 
