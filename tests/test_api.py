@@ -105,11 +105,13 @@ def test_runs_are_compared_by_result_or_by_folder(result, tmp_path):
     second = package.run("hbench-classification", out=tmp_path / "second", **other, **QUIET)
     found = package.compare([result, second.out], draws=50)
     assert found == package.compare([second], baseline=result, draws=50)
+    assert {row[0] for row in found.rows} == {"out", "second"}
+    assert pyarrow.table(found).column_names == list(found.columns) == list(found.table.columns)
+    assert "<table>" in found._repr_html_() and "second" in str(found)
     assert str(found) == found.table.to_text() and found._repr_html_() == found.table.to_html()
     assert "rows" not in repr(found)
     with pytest.raises(package.ConfigError, match="expected a list"):
         package.compare(second.out)
-    assert {row[0] for row in found.table.rows} == {"out", "second"}
 
 
 def test_a_plan_says_what_a_run_would_take_and_leaves_nothing(tmp_path):

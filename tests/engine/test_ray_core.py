@@ -67,7 +67,7 @@ def test_payloads_that_wait_for_a_slow_device_are_bounded_by_their_bytes(executo
     there = Machines.there()
     monkeypatch.setattr(ray_loads, "STORE_SHARE", ray_loads.STORE_SHARE * 35e6 / there.room_bytes)
     assert Machines.there().room_bytes == pytest.approx(35e6)
-    new_run(tmp_path / "ray", executor(cpus=5, gpus=1)).map(Heavy(str(tmp_path), pause=0.05), 20, 1)
+    new_run(tmp_path / "ray", executor(cpus=5, gpus=1)).map(Heavy(str(tmp_path), pause=0.2), 12, 1)
     # Three payloads of 10 MB have room; the one that is being computed is one of them.
     assert max(int(file.name.removeprefix("waiting-")) for file in tmp_path.glob("waiting-*")) == 2
 

@@ -47,11 +47,21 @@ class Comparison:
     table: Table = field(repr=False)
     notes: tuple[str, ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.table.columns
+
+    @property
+    def rows(self) -> tuple[tuple[Cell, ...], ...]:
+        return self.table.rows
+
     def __str__(self) -> str:
         return self.table.to_text()
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         return self.table.to_html()
 
 
