@@ -31,7 +31,7 @@ def manifest(benchmark, name, **more):
         {"out": f"/runs/{benchmark}/{name}"},
         {"truth": "0123abcd"},
         status="done",
-        stages=[{"name": "describe", "shards": 3, "seconds": 1.5, "lost": 1}],
+        stages=[{"name": "describe", "digest": "0f3e", "shards": 3, "seconds": 1.5, "lost": 1}],
         **more,
     )
 

@@ -178,7 +178,7 @@ def manifest() -> dict:
         "status": "done",
         "versions": {"raybench": "0.1.0"},
         "cluster": {},
-        "stages": [{"name": "x", "shards": 3}],
+        "stages": [{"name": "x", "digest": "0f3e", "shards": 3}],
         "skipped": [],
         "files": ["disc_metrics.csv", "tables/disc_variants.csv"],
         "notes": ["uAP: micro average precision."],
