@@ -40,9 +40,12 @@ def compare(
     from raybench.runs.comparing.words import FORMATS as WRITERS
 
     target = None if out is None else storage.checked(out)
-    text = WRITERS[form](compare_runs(runs, baseline, draws, seed, force))
+    comparison = compare_runs(runs, baseline, draws, seed, force)
+    text = WRITERS[form](comparison)
     if target is None:
         click.echo(fitted(text, terminal_width()) if form == "table" else text, nl=False)
     else:
         storage.publish(target, text.encode(errors=AS_ESCAPES))
         say(f"comparison {target}")
+    for note in comparison.notes if form == "csv" else ():  # which has no room for notes
+        say(note, err=True)

@@ -433,3 +433,8 @@ def test_letters_of_three_runs_say_over_what_they_are_corrected(folder):
     two, three = ([str(folder / name) for name in names] for names in (("fine", "coarse"), ("fine", "coarse", "fine")))
     said = [FORMATS["markdown"](compare(runs, draws=10)) for runs in (two, three)]
     assert ["over all pairs of runs" in text for text in said] == [False, True]
+
+
+def test_notes_stand_beside_a_csv_on_standard_error(raybench, folder):
+    said = raybench("compare", folder / "fine", folder / "coarse", "--draws", "5", "--format", "csv")
+    assert "DRAWS: with 5 draws" in said.err and "DRAWS" not in said.out
