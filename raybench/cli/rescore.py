@@ -12,8 +12,8 @@ from raybench.errors import ConfigError
 
 HELP = """Score the features of a finished run by other rules: codecs, score norms, k, distance, split or tasks.
 
-No image is read again: vectors come from the run's store, and the images may be gone. Options that are not given are
-those of the finished run. `raybench rescore RUN --help` shows what a run's benchmark offers.
+No image is read again: vectors come from the run's store, where new stages go, too, and the images may be gone. Options
+that are not given are those of the finished run. `raybench rescore RUN --help` shows what a run's benchmark offers.
 
 \b
 Examples:

@@ -438,3 +438,12 @@ def test_letters_of_three_runs_say_over_what_they_are_corrected(folder):
 def test_notes_stand_beside_a_csv_on_standard_error(raybench, folder):
     said = raybench("compare", folder / "fine", folder / "coarse", "--draws", "5", "--format", "csv")
     assert "DRAWS: with 5 draws" in said.err and "DRAWS" not in said.out
+
+
+def test_runs_without_a_row_in_common_are_refused_without_hope(raybench, folder, tmp_path):
+    shutil.copytree(folder / "fine", tmp_path / "other")
+    table = tmp_path / "other/disc_metrics.csv"
+    table.write_text(table.read_text().replace("Flat", "Other"))
+    said = raybench("compare", folder / "fine", tmp_path / "other")
+    only_line(said, "no row in common", "'Flat | None'", "'Other | None'")
+    assert "--force" not in said.err

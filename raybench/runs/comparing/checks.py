@@ -106,7 +106,7 @@ def _rows(first: FinishedRun, other: FinishedRun) -> Iterator[Difference]:
     """Other tasks, splits or groups; rows by codec may differ, as a codec suits a descriptor."""
     ours, theirs = first.rows, other.rows
     common = set(ours) & set(theirs)
-    if not common or (set(ours) != set(theirs) and not set(first.benchmark.keys) <= set(ROWS_OF_METHOD)):
+    if set(ours) != set(theirs) and not set(first.benchmark.keys) <= set(ROWS_OF_METHOD):
         own = ([row for row in rows if row not in common] for rows in (theirs, ours))
         yield "has rows of its own:", tuple(map(few, own))
 

@@ -76,15 +76,17 @@ def compare(
     if draws < 1 or seed < 0:
         raise ConfigError(f"draws {draws}, seed {seed}: expected at least 1 draw, and a seed of at least 0")
     found, base = find_runs(runs, baseline)
+    figures = _common(found, base)
+    if not figures:
+        rows = "; ".join(f"{one.out} has {few(one.rows)}" for one in found)
+        raise ConfigError(f"compare: the runs have no row in common, nothing to compare: {rows}")
     shared = shared_samples(found)
     reasons = [line for one in found if one is not found[base] for line in differences(found[base], one)]
     reasons = list(dict.fromkeys([*reasons, *(one.problem for one in shared if one.problem)]))
     if reasons and not force:
         raise Problems(f"{line}; --force compares what all have" for line in reasons)
     drawn = draw_shared(found, shared, draws, seed)
-    lines = [line for figure in _common(found, base) for line in _lines(figure, found, base, drawn)]
-    if not lines:
-        raise ConfigError(f"{' and '.join(one.out for one in found)}: have no row in common, nothing to compare")
+    lines = [line for figure in figures for line in _lines(figure, found, base, drawn)]
     first, names = found[base], tuple(one.name for one in found)
     kind, notes = first.stored.kind, (*(f"FORCED: {line}." for line in reasons), *_notes(found, drawn, draws))
     words = (
