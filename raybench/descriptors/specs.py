@@ -197,7 +197,7 @@ def _spec(
     missing = [f"{method}()" for method in family.methods if not callable(getattr(kind, method, None))]
     if missing:
         raise ConfigError(
-            f"--descriptor {spec}: the class has no {' and no '.join(missing)}; see the README for the protocol"
+            f"--descriptor {spec}: the class has no method {' and no '.join(missing)}; see the README for the protocol"
         )
     try:
         inspect.signature(kind).bind(**arguments)
