@@ -48,6 +48,7 @@ bench-compare: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing packages into .venv, which takes some minutes without a word"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[pdq]' \
 		|| echo "pdq is left out: its package comes as source, which needs a C++ compiler"

@@ -175,6 +175,14 @@ def test_a_folder_without_strips_is_told_what_it_is(raybench, tmp_path, below, w
     only_line(said, words.format(tmp_path / "in"), "expected a folder with patch strips SEQ/IM.png")
 
 
+def test_a_level_too_high_is_told_the_folder_that_holds_strips_not_the_first(raybench, tmp_path):
+    shutil.copytree(PATCHES / "hpatches", tmp_path / "hpatches")
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks/a.benchmark").touch()
+    given = ("--data", tmp_path, "--benchmarks", PATCHES / "benchmarks", "--descriptor", "meanstd")
+    only_line(raybench("check", "hbench-classification", *given), f"is a level too high; name {tmp_path}/hpatches;")
+
+
 def test_folders_and_files_in_the_place_of_each_other_are_told_apart(raybench, tmp_path):
     given = ("--data", PATCHES / "hpatches", "--descriptor", "meanstd", "--benchmarks")
     only_line(

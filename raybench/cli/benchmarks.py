@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -72,9 +73,12 @@ def _run(names: Sequence[str]) -> Callable[..., None]:
             show_table(found.tables[0], f"{place} and on the page")
             say(f"table {place}")
             say(f"report {found.report}")
-            for note in found.tables[0].notes:
-                if note.startswith("WARNING"):
-                    say(note, err=True)
+            if any(table.name == "intervals" for table in found.tables):
+                say(f"intervals {storage.join(found.out, 'tables/intervals.csv')}")
+            if not (sys.stdout.isatty() and sys.stderr.isatty()):  # where it stands in the table's notes already
+                for note in found.tables[0].notes:
+                    if note.startswith("WARNING"):
+                        say(note, err=True)
         if kind_shown(settings.progress) in ("bar", "lines"):
             _end(names, given, [found.out for found in evaluations if not found.already_done], seconds)
         refuse_figures_below(evaluations, settings)

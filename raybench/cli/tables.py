@@ -21,7 +21,9 @@ from raybench.visible import visible
 
 MOST_ROWS = 30
 LEAST_NAME_WIDTH = 14  # of a shortened name
+MOST_INDENT = 0.6  # of a terminal's width, of lines that go on
 GAP = "  "
+WHOLE = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"  # for ` = ` while lines are broken
 HEADING_PIECES = re.compile(r"[^_\- ]*[_\- ]?")
 
 
@@ -52,10 +54,11 @@ def terminal_width(err: bool = False) -> int | None:
 
 
 def fitted(text: str, width: int | None) -> str:
-    """Text with its long lines broken at words and indented; as it is if there is no width to fit."""
+    """Text with its long lines broken at words, below their last column; as it is if there is no width to fit."""
     if width is None:
         return text
-    return "\n".join(piece for line in text.split("\n") for piece in _wrapped(line, width))
+    whole = text.replace(" = ", WHOLE)
+    return "\n".join(piece for line in whole.split("\n") for piece in _wrapped(line, width)).replace(WHOLE, " = ")
 
 
 def table_lines(table: Table, rest_is_in: str = "", width: int | None = None) -> list[str]:
@@ -196,7 +199,8 @@ def _aligned(columns: Sequence[Column], cells: Sequence[str]) -> str:
 def _wrapped(text: str, width: int | None) -> list[str]:
     if width is None:
         return [text]
-    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    columns = [gap.end() for gap in re.finditer(r"\S {2,}", text) if gap.end() <= MOST_INDENT * width]
+    indent = " " * (columns[-1] if columns else len(text) - len(text.lstrip()) + 2)
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 

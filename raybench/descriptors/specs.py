@@ -194,11 +194,11 @@ def _spec(
     known: OwnIdentity,
 ) -> DescriptorSpec:
     kind = class_of(target, _here())
-    for method in family.methods:
-        if not callable(getattr(kind, method, None)):
-            raise ConfigError(
-                f"--descriptor {spec}: {target} has no method {method}(); see the README for the protocol"
-            )
+    missing = [f"{method}()" for method in family.methods if not callable(getattr(kind, method, None))]
+    if missing:
+        raise ConfigError(
+            f"--descriptor {spec}: the class has no method {' and no '.join(missing)}; see the README for the protocol"
+        )
     try:
         inspect.signature(kind).bind(**arguments)
     except TypeError as error:

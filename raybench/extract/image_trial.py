@@ -14,7 +14,7 @@ from raybench.engine.shards import Shard
 from raybench.errors import DataError, ProblemList
 from raybench.extract.image_headers import ImageSizes
 from raybench.extract.images import DescribeImages, Extraction
-from raybench.extract.trials import KEPT, LOOK_SECONDS, Looked, look_through, try_batch
+from raybench.extract.trials import KEPT, LOOK_SECONDS, Looked, batch_words, look_through, try_batch
 from raybench.formats.images import decode_image
 from raybench.sources.image_folders import ImageFolder
 
@@ -72,5 +72,7 @@ class ImageTrial:
         some = folder.arranged([folder.keys[item] for item in items[:KEPT]])
         order: NDArray[np.int64] = np.arange(len(some))
         stage = DescribeImages(some, order, replace(self.how, shard_size=None, skip=False))
-        found = stage.compute(stage.load(Shard(stage.name, 0, 0, len(some))))["vectors"]
-        return f"{len(found)} images, {found.shape[1]} values each"
+        found, alone = (
+            stage.compute(stage.load(Shard(stage.name, 0, 0, count)))["vectors"] for count in (len(some), 1)
+        )
+        return batch_words(self.how.descriptor, found, alone, "images")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from raybench.errors import ProblemList
 from raybench.extract.patches import Extract, ReadVectors
-from raybench.extract.trials import look_through, try_batch
+from raybench.extract.trials import batch_words, look_through, try_batch
 
 PATCHES = 8  # in the batch
 
@@ -41,5 +41,7 @@ class PatchTrial:
 
 
 def _described(stage: Extract, uri: str, patches: NDArray[Any]) -> str:
-    found = stage.compute(stage.prepared([(uri, patches)]))["vectors"]
-    return f"{len(found)} patches, {found.shape[1]} values each"
+    found, alone = (
+        stage.compute(stage.prepared([(uri, some)]))["vectors"] for some in (patches, patches[: len(patches) // 2])
+    )
+    return batch_words(stage.descriptor, found, alone, "patches")

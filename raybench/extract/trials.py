@@ -8,18 +8,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raybench.descriptors.cuda import CONTROL_FILE
 from raybench.descriptors.specs import DescriptorSpec
-from raybench.errors import InputError, OwnCodeFailed, ProblemList
+from raybench.errors import DataError, InputError, OwnCodeFailed, ProblemList
 from raybench.parallel import ahead
 
 LOOK_SECONDS = 2.0  # for one set of files
 FILES_AHEAD = 32
 KEPT = 2  # good inputs, for the batch
+MOST_DIFFERENCE = 0.05  # of rows that a batch changes, of their size: half precision and some bits that flip stay below
 OF_GPUS = ("CUDA", "NVIDIA", "cuda")  # signs of a class that needs one
 
 Read = TypeVar("Read")
@@ -94,6 +96,19 @@ def look_through(
         if time.monotonic() > until:
             break
     return Looked(count, len(order), looked.good, looked.broken)
+
+
+def batch_words(descriptor: DescriptorSpec, found: NDArray[Any], alone: NDArray[Any], noun: str) -> str:
+    """What a batch gave, in words, if its first rows are what they are `alone`, but for the noise of arithmetic."""
+    rows = found[: len(alone)].astype(np.float64)
+    if rows.shape != alone.shape or np.abs(rows - alone).sum() > MOST_DIFFERENCE * np.abs(rows).sum():
+        raise DataError(
+            f"descriptor {descriptor.name}: gives {noun} other rows when others are in their batch (tried: "
+            f"{len(found)} at once, then {len(alone)} of them), or at a second call; let a row depend "
+            "on its own input only (no means over the batch, no chance; a network in eval mode)"
+        )
+    same = len(found) > 1 and bool((found == found[0]).all())
+    return f"{len(found)} {noun}, {found.shape[1]} values each" + "; their rows are all the same, is that meant?" * same
 
 
 def _or_error(read: Callable[[int], Read], item: int) -> Read | InputError:

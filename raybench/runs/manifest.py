@@ -104,10 +104,10 @@ def refuse_other_run(there: Manifest, asked: Manifest, out: str) -> None:
 
 
 def differences_of(there: Manifest, asked: Manifest) -> list[str]:
-    """In what benchmark and arguments differ, in words."""
-    differences = []
+    """In what benchmark or arguments differ, in words. Another benchmark is enough: it has other arguments."""
     if there.benchmark != asked.benchmark:
-        differences.append(f"benchmark {there.benchmark} → {asked.benchmark}")
+        return [f"benchmark {there.benchmark} → {asked.benchmark}"]
+    differences = []
     for key in sorted(there.arguments.keys() | asked.arguments.keys()):
         old, new = there.arguments.get(key), asked.arguments.get(key)
         if old != new:

@@ -20,9 +20,11 @@ def why_nothing(root: str, suffixes: Sequence[str], level: int) -> str:
     names = [entry.name for entry in storage.list_files(root)]
     if not names:
         return "is empty"
-    depths = [name.count("/") for name in names if name.lower().endswith(tuple(suffixes)) and "/." not in f"/{name}"]
+    fitting = [name for name in names if name.lower().endswith(tuple(suffixes)) and "/." not in f"/{name}"]
+    depths = [name.count("/") for name in fitting]
     if level and 2 * depths.count(level + 1) > len(names):
-        return f"is a level too high; name {storage.join(root, names[0].split('/')[0])}"
+        deeper = fitting[depths.index(level + 1)].split("/")[0]
+        return f"is a level too high; name {storage.join(root, deeper)}"
     if level and 2 * depths.count(level - 1) > len(names):
         return f"is a level too low; name {posixpath.dirname(root)}"
     return f"holds {len(names):,} files ({names[0]} …) and none that fits"

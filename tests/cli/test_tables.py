@@ -73,8 +73,19 @@ def test_a_long_table_that_is_nowhere_else_is_shown_whole():
 
 def test_long_lines_are_broken_at_words_and_indented():
     text = "Flat\n  uAP  one line that is too long\n"
-    assert fitted(text, 21) == "Flat\n  uAP  one line that\n    is too long\n"
+    assert fitted(text, 21) == "Flat\n  uAP  one line that\n       is too long\n"
     assert fitted(text, None) == text
+
+
+def test_lines_of_a_block_go_on_below_the_same_column_and_keep_p_and_its_value_together():
+    text = "  map  sift  a  can't be told apart, p = 0.126\n       orb   a  can't be told apart, p = 0.126\n"
+    found = fitted(text, 42).split("\n")
+    assert [line.index(line.split()[0]) for line in found[1::2]] == [16, 16]
+    assert [line.strip() for line in found[1:4:2]] == ["p = 0.126", "p = 0.126"]
+
+
+def test_a_line_that_would_go_on_at_the_far_right_goes_on_at_the_left():
+    assert fitted("  map            and then words\n", 24) == "  map            and\n    then words\n"
 
 
 def test_a_short_table_is_shown_whole():

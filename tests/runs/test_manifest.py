@@ -60,7 +60,7 @@ def test_a_mismatch_names_the_arguments_that_differ(arguments, words):
 
 def test_a_mismatch_names_another_benchmark():
     with pytest.raises(ManifestMismatch, match=r"\(benchmark hbench-classification → tss\)"):
-        refuse_other_run(DONE, dataclasses.replace(ASKED, benchmark="tss"), "out")
+        refuse_other_run(DONE, dataclasses.replace(ASKED, benchmark="tss", arguments={"auto_flip": True}), "out")
 
 
 def test_a_finished_run_with_the_same_arguments_and_inputs_is_done(tmp_path):

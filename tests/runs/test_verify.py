@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 from conftest import GOLDEN, only_line
 
@@ -139,3 +140,19 @@ def test_closer_ones_counted_by_fewer_references_are_the_same(raybench, tmp_path
     given = ("hpatches-retrieval", "--features", data / "descriptors/grey16", "--tasks", data / "tasks")
     said = raybench("verify", finished(tmp_path / "run", *given), "--share", 1)
     assert said.code == 0, said.out
+
+
+def test_a_codec_that_could_not_be_trained_fails_again_and_leaves_the_rest_verified(raybench, tmp_path):
+    given = tmp_path / "given"
+    given.mkdir()
+    rng = np.random.default_rng(0)
+    for role, letter, count in (("queries", "Q", 6), ("references", "R", 6), ("training", "T", 5)):
+        names = np.array([f"{letter}{number}" for number in range(count)])
+        vectors = rng.normal(size=(count, 16)).astype(np.float32)
+        np.savez(given / f"{role}.npz", vectors=vectors, image_names=names)
+    (given / "val_groundtruth_matches.csv").write_text("query_id,reference_id\nQ0,R0\nQ1,R1\n")
+    run = finished(tmp_path / "run", "disc2021", "--features", given)
+    assert "its rows are empty" in (run / "manifest.json").read_text()
+    said = raybench("verify", run)
+    assert said.out.startswith("unchanged: ") and not said.out.endswith(" 0 tables\n")
+    assert "not verified" not in said.err

@@ -166,8 +166,8 @@ def _notes(runs: Sequence[FinishedRun], drawn: DrawnRuns, draws: int) -> Iterato
     fewest = min(drawn.units.values(), default=0)
     if fewest < FEW_UNITS:
         yield (
-            f"FEW: figures rest on {fewest} {runs[0].stored.kind} or more; intervals drawn from so few are too narrow, "
-            "and p-values too small."
+            f"FEW: some figures rest on {fewest} {runs[0].stored.kind} only; intervals drawn from so few are too "
+            "narrow, and p-values too small."
         )
     pairs = len(runs) * (len(runs) - 1) // 2
     if pairs * least_of_draws(draws) >= LEVEL:

@@ -14,13 +14,14 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.engine.items import Write, name_of
 from raybench.engine.run import Run, output_name
-from raybench.engine.shards import Shards
+from raybench.engine.shards import Shard, Shards
 from raybench.engine.stages import FILE_BYTES, Mapped, Stage
 from raybench.errors import CorruptShard, InputError, RaybenchError
 from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
 from raybench.runs.sessions import Session
 from raybench.runs.verifying.other_cuts import computed_otherwise
+from raybench.search.codecs import CodecFailed
 
 
 class NotStored(RaybenchError):
@@ -44,6 +45,8 @@ class CheckedRun(Run):
         numbers = range(len(mapped.shards)) if wanted is None else sorted({item // size for item in wanted})
         there = {entry.name for entry in storage.list_files(mapped.folder)}
         stored = [number for number in numbers if mapped.shards[number].file_name in there]
+        if numbers and not stored:
+            _raise_if_it_can_only_fail(stage, mapped.shards[numbers[0]])
         if len(stored) < len(numbers):
             missing = len(numbers) - len(stored)
             self.not_verified.append(f"{stage.name}: {missing:,} of {len(numbers):,} shards are not in the store")
@@ -97,6 +100,16 @@ class CheckedRun(Run):
             return storage.read(storage.join(self.out, name))
         except FileNotFoundError:
             return None
+
+
+def _raise_if_it_can_only_fail(stage: Stage, shard: Shard) -> None:
+    """Let a codec that could not be trained fail as it did in the run, which went on without it and stored nothing."""
+    try:
+        computed_otherwise(stage, shard)
+    except CodecFailed:
+        raise
+    except (CorruptShard, InputError):
+        return
 
 
 @contextmanager
