@@ -139,7 +139,8 @@ def to_text(comparison: Comparison) -> str:
             group = line.group or ""
             verdict = visible(line.verdict(comparison.baseline))
             lines.append(f"{start}  {line.shown:>14}  {group:<{letter_width}}  {verdict}")
-    return "\n".join([_about(comparison), *lines, "", *_summary(comparison), *_notes(comparison)]) + "\n"
+    first = [visible(note) for note in comparison.notes if note.startswith("FEW")]  # before anybody reads a p-value
+    return "\n".join([_about(comparison), *first, *lines, "", *_summary(comparison), *_notes(comparison)]) + "\n"
 
 
 def _summary(comparison: Comparison) -> Iterator[str]:

@@ -81,7 +81,9 @@ def _start_notes(jobs: Sequence[Job[Any]], settings: Settings) -> list[str]:
         notes.append("begins from finished results: only figures and tables are computed")
     busy, cpus = os.getloadavg()[0], os.cpu_count() or 1
     if settings.ray in ("off", "local") and busy > cpus + 1:
-        notes.append(f"this machine is busy (load {busy:.0f} on {cpus} CPUs); so will be a run, and so is the estimate")
+        notes.append(
+            f"this machine is busy (load {busy:.0f} on {cpus} CPUs): on a quiet one a run takes less than this"
+        )
     return notes
 
 
