@@ -228,8 +228,7 @@ def figure_of_ranks(flavour: str, ranks: NDArray[np.int64], missed: int, others:
 def sample_of(arrays: Arrays) -> Sample:
     """The sample that `to_arrays` took apart."""
     figures = tuple(map(FigureOf, arrays["row"].tolist(), arrays["figure"].tolist()))
-    names = arrays["units"]
-    units = Units(np.char.decode(names, "utf-8") if names.dtype.kind == "S" else names, arrays["stratum"])
+    units = Units(np.char.decode(arrays["units"], "utf-8"), arrays["stratum"])
     if arrays["kind"][0] == "means":
         return MeanSample(figures, units, arrays["unit"], arrays["values"])
     flavours = tuple(arrays["flavour"].tolist())
