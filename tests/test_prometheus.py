@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from importlib.util import find_spec
@@ -54,6 +55,17 @@ class Prometheus:
         listening = f"--web.listen-address=127.0.0.1:{self.port}"
         self.process = subprocess.Popen([*command, listening, "--log.level=error"])
         wait_for_port(self.port)
+        deadline = time.monotonic() + 60
+        while not self._is_ready():  # the port is open before it answers
+            assert time.monotonic() < deadline, "prometheus does not come up"
+            time.sleep(0.2)
+
+    def _is_ready(self):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=10) as answer:
+                return answer.status == 200
+        except urllib.error.HTTPError:
+            return False
 
     def ask(self, what, **parameters):
         query = urllib.parse.urlencode(parameters)
