@@ -183,7 +183,7 @@ def nobody_is_blamed(driver, stage, losses):
 
 
 @pytest.mark.ray(own=True)
-@pytest.mark.seconds
+@pytest.mark.slow
 def test_a_node_lost_in_the_middle_of_a_stage_changes_nothing_and_blames_nobody(nodes, tmp_path):
     driver = lose_nodes(nodes, tmp_path, classification(), "extract", 1, ("--device", "cpu"), num_cpus=1)
     nobody_is_blamed(driver, "extract", 1)
