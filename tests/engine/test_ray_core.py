@@ -258,7 +258,8 @@ def test_an_actor_at_work_is_never_ended_and_at_the_tail_idle_ones_are(executor,
     by = executor(cpus=4, idle_seconds=0.3, heard=heard)
     run = new_run(tmp_path, by, heard)
     run.map(SlowLast(), 16, 1)
-    assert len(by._cpu_pool.seats) == 1, "three had nothing to do while the last shard was computed"
+    # As many stay as shards are left: the last, and perhaps one that waits behind it in the same actor.
+    assert len(by._cpu_pool.seats) <= 2, "the others had nothing to do while the last shard was computed"
     assert run.records[-1].attempts == 16
     assert not heard.retries
 
