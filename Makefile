@@ -11,17 +11,15 @@ INSTALLED := .venv/.installed
 demo: $(INSTALLED)
 	$(BIN)/raybench demo --out runs/demo
 
-# Two at once, so that the tests of the session's Ray need only one, and the others do not wait for it. Tests that start
-# a Ray of their own come after those of the session's, in a process of their own: that half is the shorter one.
+# Two at once, so that the tests of the session's Ray need only one, and the others do not wait for it.
 test: $(INSTALLED)
 	$(MAKE) --no-print-directory -j 2 test-on-ray test-others
 
 test-on-ray: $(INSTALLED)
-	$(BIN)/python -m pytest -m "ray and not ray(own=True) and not slow"; session=$$?; \
-		$(BIN)/python -m pytest -m "ray(own=True) and not slow" && exit $$session
+	$(BIN)/python -m pytest -m "ray and not ray(own=True) and not slow"
 
 test-others: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not ray and not slow"
+	$(BIN)/python -m pytest -m "(not ray or ray(own=True)) and not slow"
 
 test-all: $(INSTALLED)
 	$(MAKE) --no-print-directory test
