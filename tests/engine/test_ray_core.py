@@ -68,7 +68,7 @@ def test_payloads_that_wait_for_a_slow_device_are_bounded_by_their_bytes(executo
     monkeypatch.setattr(ray_loads, "STORE_SHARE", ray_loads.STORE_SHARE * 35e6 / there.room_bytes)
     assert Machines.there().room_bytes == pytest.approx(35e6)
     new_run(tmp_path / "ray", executor(cpus=5, gpus=1)).map(Heavy(str(tmp_path), pause=0.2), 12, 1)
-    # Three payloads of 10 MB have room; the one that is being computed is one of them. Loads that come up late fill less.
+    # Three payloads of 10 MB have room; the one that is being computed is one of them. Late loads fill less.
     assert 1 <= max(int(file.name.removeprefix("waiting-")) for file in tmp_path.glob("waiting-*")) <= 2
 
 
