@@ -68,7 +68,7 @@ def test_an_actor_killed_mid_run_changes_nothing(raybench, golden, tmp_path, mee
     assert (tmp_path / "out" / TABLE).read_bytes() == undisturbed(raybench, golden, tmp_path)
 
 
-@pytest.mark.parametrize("ray", ["off", pytest.param("local", marks=pytest.mark.ray(own=True))])
+@pytest.mark.parametrize("ray", ["off", pytest.param("local", marks=[pytest.mark.ray(own=True), pytest.mark.slow])])
 def test_a_killed_driver_run_again_computes_only_what_was_missing(raybench, golden, tmp_path, meeting, ray):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "raybench", *map(str, arguments(golden, out, meeting, call=14)), "--ray", ray]

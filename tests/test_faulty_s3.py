@@ -225,7 +225,9 @@ ONE_BY_ONE = [pytest.param(kind, marks=() if kind == "everything" else pytest.ma
 
 
 @pytest.mark.seconds
-@pytest.mark.parametrize("benchmark", TABLES)
+@pytest.mark.parametrize(
+    "benchmark", [pytest.param(name, marks=() if name.startswith("hbench") else pytest.mark.slow) for name in TABLES]
+)
 @pytest.mark.parametrize("kind", ONE_BY_ONE)
 def test_a_run_through_faults_gives_the_same_table(
     raybench, faulty, inputs, undisturbed, short_pauses, kind, benchmark
