@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
-from raybench.benchmarks.copies.figures import overall_micro_ap, query_ap, relevant_results
+from raybench.benchmarks.images.figures import overall_micro_ap, query_ap, relevant_results
 from raybench.errors import ProblemList
 from raybench.formats.copydays import CopydaysLayout
 from raybench.formats.disc import read_ground_truth

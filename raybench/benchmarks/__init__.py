@@ -63,12 +63,12 @@ BENCHMARKS: dict[str, Listed] = {
         NEEDS_2017,
     ),
     "disc2021": Listed(
-        "raybench.benchmarks.copies.disc2021:BENCHMARK",
+        "raybench.benchmarks.images.disc2021:BENCHMARK",
         "DISC2021 copy detection: pooled µAP over codecs and score normalisations",
         "--data (DISC root) and --descriptor, or --features (vectors), or --results predictions.csv",
     ),
     "copydays": Listed(
-        "raybench.benchmarks.copies.copydays:BENCHMARK",
+        "raybench.benchmarks.images.copydays:BENCHMARK",
         "Copydays with distractors: mAP of strong copies, pooled uAP, mAP of every block",
         "--data (Copydays root), --distractors and --descriptor, or --features (vectors)",
     ),

@@ -29,7 +29,7 @@ def remember(job: Job[Any], plan: Plan) -> None:
     if TRUTH in plan.inputs and getattr(job.options, "descriptor", None):
         uri = listing_uri(job.store, plan.inputs[TRUTH], TRUTH_SUFFIX)
         if not storage.exists(uri):
-            from raybench.benchmarks.copies.disc_sets import truth_file  # whose module is imported already then
+            from raybench.benchmarks.images.disc_sets import truth_file  # whose module is imported already then
 
             storage.publish(uri, storage.read(truth_file(job.options.ground_truth, [job.options.data])))
 

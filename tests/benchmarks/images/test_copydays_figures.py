@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raybench.benchmarks.copies.figures import overall_micro_ap, query_ap, relevant_results
+from raybench.benchmarks.images.figures import overall_micro_ap, query_ap, relevant_results
 from raybench.metrics.micro_ap import TruePairs
 from raybench.metrics.partials import NO_REFERENCE
 

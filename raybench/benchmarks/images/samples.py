@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.copies.figures import (
+from raybench.benchmarks.images.figures import (
     COPYDAYS_FIGURES,
     HEADLINE,
     Candidates,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from conftest import GOLDEN
 
-from raybench.benchmarks.copies.figures import asked_results, overall_micro_ap
-from raybench.benchmarks.copies.samples import SampleOf, sample_overall, sample_strong
+from raybench.benchmarks.images.figures import asked_results, overall_micro_ap
+from raybench.benchmarks.images.samples import SampleOf, sample_overall, sample_strong
 from raybench.formats.names import Names
 from raybench.metrics.micro_ap import TruePairs
 from raybench.metrics.partials import NO_REFERENCE, TopK

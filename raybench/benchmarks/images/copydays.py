@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from raybench.benchmarks.cases import stored_cases
-from raybench.benchmarks.copies import sets as image_sets
-from raybench.benchmarks.copies.asked_cases import PREDICTIONS, copydays_cases
-from raybench.benchmarks.copies.figures import (
+from raybench.benchmarks.images import sets as image_sets
+from raybench.benchmarks.images.asked_cases import PREDICTIONS, copydays_cases
+from raybench.benchmarks.images.figures import (
     COPYDAYS_FIGURES,
     COPYDAYS_FRACTIONS,
     CodecResults,
@@ -25,11 +25,11 @@ from raybench.benchmarks.copies.figures import (
     copydays_table,
     score_blocks,
 )
-from raybench.benchmarks.copies.mistakes import Database, draw_missed
-from raybench.benchmarks.copies.preprocessing import preprocessing_notes
-from raybench.benchmarks.copies.samples import copydays_samples
-from raybench.benchmarks.copies.sets import CopyOptions, ImageSet, StoredVectors
-from raybench.benchmarks.copies.ties import copydays_ties, note_constant_sets
+from raybench.benchmarks.images.mistakes import Database, draw_missed
+from raybench.benchmarks.images.preprocessing import preprocessing_notes
+from raybench.benchmarks.images.samples import copydays_samples
+from raybench.benchmarks.images.sets import ImageOptions, ImageSet, StoredVectors
+from raybench.benchmarks.images.ties import copydays_ties, note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
 from raybench.benchmarks.options import option
 from raybench.descriptors.image_descriptors import ImageSpec
@@ -60,7 +60,7 @@ COPYDAYS_STEMS = {
 
 
 @dataclass(frozen=True)
-class CopydaysOptions(CopyOptions):
+class CopydaysOptions(ImageOptions):
     """Those of copy detection, and of Copydays: its distractors."""
 
     distractors: str | None = option(None, "folder of distractor images", "input", is_uri=True)

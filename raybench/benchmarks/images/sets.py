@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.copies.preprocessing import preprocess_of
+from raybench.benchmarks.images.preprocessing import preprocess_of
 from raybench.benchmarks.job import DescribedOptions, Job, device_for, note_digest, trial_device
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
@@ -37,7 +37,7 @@ from raybench.sources.named_vectors import NamedVectors, note_dimensions
 
 
 @dataclass(frozen=True)
-class CopyOptions(DescribedOptions):
+class ImageOptions(DescribedOptions):
     """Options of every benchmark of copy detection: how images are prepared, and of what network weights are."""
 
     features: str | None = option(
@@ -143,7 +143,7 @@ class StoredVectors:
 ImageSet = PictureSet | StoredVectors
 
 
-def check_ways_in(job: Job[CopyOptions], ways: Sequence[str]) -> None:
+def check_ways_in(job: Job[ImageOptions], ways: Sequence[str]) -> None:
     """That one of the ways in (keys of options) is given, without anything that would do nothing there."""
     given = [way for way in ways if getattr(job.options, way)]
     if len(given) != 1:
@@ -164,7 +164,7 @@ def check_k(k: int, problems: ProblemList) -> None:
         problems.add(f"--k {k}: expected at least 1")
 
 
-def descriptor_of(job: Job[CopyOptions]) -> ImageSpec | None:
+def descriptor_of(job: Job[ImageOptions]) -> ImageSpec | None:
     """The descriptor that is asked for, checked; None where vectors or results are given."""
     options = job.options
     network = {key: value for key in OF_WEIGHTS if (value := getattr(options, key)) is not None}
@@ -216,7 +216,7 @@ def note_other_dimensions(sets: Iterable[StoredVectors | None], problems: Proble
     note_dimensions([images.source for images in sets if images is not None], problems)
 
 
-def asked_codecs(options: CopyOptions) -> tuple[str, ...]:
+def asked_codecs(options: ImageOptions) -> tuple[str, ...]:
     """The codecs of `--codecs`, in its order; none if it was not given."""
     given = [codec.strip() for codec in (options.codecs or "").split(";")]
     return tuple(dict.fromkeys(codec for codec in given if codec))
@@ -250,7 +250,7 @@ def read_text(uri: str, expected: str) -> bytes:
 
 
 def describe(
-    run: Run, job: Job[CopyOptions], sets: Sequence[ImageSet], descriptor: ImageSpec | None
+    run: Run, job: Job[ImageOptions], sets: Sequence[ImageSet], descriptor: ImageSpec | None
 ) -> dict[str, Described]:
     """The vectors of each set by its role: computed from pictures, or read from disk."""
     stored = {one.role: _read(run, one, job.shard_size) for one in sets if isinstance(one, StoredVectors)}
@@ -263,7 +263,7 @@ def describe(
 
 
 def trial(
-    job: Job[CopyOptions], sets: Sequence[ImageSet], descriptor: ImageSpec | None, notes: tuple[str, ...]
+    job: Job[ImageOptions], sets: Sequence[ImageSet], descriptor: ImageSpec | None, notes: tuple[str, ...]
 ) -> Trial:
     """What `check` tries of these sets; vectors on disk were looked through already."""
     if descriptor is None:
@@ -276,7 +276,7 @@ def _folders(sets: Sequence[ImageSet]) -> dict[str, ImageFolder]:
     return {one.role: one.source for one in sets if isinstance(one, PictureSet)}
 
 
-def _extraction(job: Job[CopyOptions], descriptor: ImageSpec, device: str) -> Extraction:
+def _extraction(job: Job[ImageOptions], descriptor: ImageSpec, device: str) -> Extraction:
     rotate = job.options.exif_rotate
     return Extraction(descriptor, device, job.batch_size, job.shard_size, job.skip_bad_input, rotate)
 

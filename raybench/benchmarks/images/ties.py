@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks.constant_vectors import ADVICE, CONSTANT, constant_words
-from raybench.benchmarks.copies.figures import (
+from raybench.benchmarks.images.figures import (
     COPYDAYS_FIGURES,
     HEADLINE,
     AskedResults,

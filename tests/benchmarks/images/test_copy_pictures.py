@@ -11,7 +11,7 @@ from PIL import Image
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.cases import stored_cases
-from raybench.benchmarks.copies.sheets import PICTURE, Panel, match_sheet
+from raybench.benchmarks.images.sheets import PICTURE, Panel, match_sheet
 from raybench.errors import DataError
 from raybench.runs.finished import finished_manifest, read_tables
 

@@ -10,9 +10,9 @@ from typing import BinaryIO
 import numpy as np
 
 from raybench import storage
-from raybench.benchmarks.copies.disc_options import NO_NORM, DiscOptions
-from raybench.benchmarks.copies.disc_sets import find_truth
-from raybench.benchmarks.copies.figures import (
+from raybench.benchmarks.images.disc_options import NO_NORM, DiscOptions
+from raybench.benchmarks.images.disc_sets import find_truth
+from raybench.benchmarks.images.figures import (
     HEADLINE,
     Candidates,
     Variant,
@@ -21,8 +21,8 @@ from raybench.benchmarks.copies.figures import (
     pooled_curve_file,
     score_candidates,
 )
-from raybench.benchmarks.copies.samples import disc_samples
-from raybench.benchmarks.copies.ties import disc_ties
+from raybench.benchmarks.images.samples import disc_samples
+from raybench.benchmarks.images.ties import disc_ties
 from raybench.benchmarks.job import Job, Outcome
 from raybench.engine.run import Run
 from raybench.errors import DataError, ProblemList, Problems

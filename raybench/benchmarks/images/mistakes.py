@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.benchmarks.cases import CASES, alt_text, cases_text, parsed_cases, stored_cases, thumbnail
-from raybench.benchmarks.copies.figures import Candidates, CodecResults, relevant_results
-from raybench.benchmarks.copies.sets import ImageSet, PictureSet
-from raybench.benchmarks.copies.sheets import Panel, match_sheet
+from raybench.benchmarks.images.figures import Candidates, CodecResults, relevant_results
+from raybench.benchmarks.images.sets import ImageSet, PictureSet
+from raybench.benchmarks.images.sheets import Panel, match_sheet
 from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.engine.items import PerItem
 from raybench.engine.run import Run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raybench.benchmarks.copies.sets import pictures
+from raybench.benchmarks.images.sets import pictures
 from raybench.errors import ProblemList
 
 

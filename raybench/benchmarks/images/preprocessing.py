@@ -9,10 +9,10 @@ from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.formats.images import FILTER, MEAN, STD, Preprocess, channel_values
 
 if TYPE_CHECKING:
-    from raybench.benchmarks.copies.sets import CopyOptions
+    from raybench.benchmarks.images.sets import ImageOptions
 
 
-def preprocess_of(options: CopyOptions) -> Preprocess:
+def preprocess_of(options: ImageOptions) -> Preprocess:
     """The steps that are asked for; raises ConfigError."""
     mode = "long_edge" if options.resize_long_edge else "short_edge" if options.preserve_aspect_ratio else "square"
     mean, std = (
@@ -22,7 +22,7 @@ def preprocess_of(options: CopyOptions) -> Preprocess:
     return Preprocess(options.size, mode, mean, std, options.interpolation or FILTER)
 
 
-def preprocessing_notes(options: CopyOptions, descriptor: ImageSpec | None) -> Iterable[str]:
+def preprocessing_notes(options: ImageOptions, descriptor: ImageSpec | None) -> Iterable[str]:
     """What a table says of how a network's images were prepared."""
     if descriptor is not None and descriptor.preprocess is not None:
         yield f"Images as the network got them: {descriptor.preprocess.words}."

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_outcomes import outcome_of
 
-from raybench.benchmarks.copies.figures import CodecResults, query_ap
-from raybench.benchmarks.copies.ties import list_extremes, pooled_best
+from raybench.benchmarks.images.figures import CodecResults, query_ap
+from raybench.benchmarks.images.ties import list_extremes, pooled_best
 from raybench.metrics.micro_ap import Predictions, TruePairs, score_pooled
 from raybench.metrics.partials import TopK
 from raybench.metrics.ranking import trapezoid_ap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raybench.benchmarks.copies.sets import CopyOptions
+from raybench.benchmarks.images.sets import ImageOptions
 from raybench.benchmarks.options import option
 from raybench.formats.disc_predictions import MOST_PREDICTIONS
 
@@ -13,7 +13,7 @@ NO_NORM = "None"  # in tables: a row without one
 
 
 @dataclass(frozen=True)
-class DiscOptions(CopyOptions):
+class DiscOptions(ImageOptions):
     """Those of copy detection, and of DISC2021: its sets, candidates, and finished predictions."""
 
     queries: str | None = option(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raybench import storage
-from raybench.benchmarks.copies.disc_options import DiscOptions
-from raybench.benchmarks.copies.sets import (
+from raybench.benchmarks.images.disc_options import DiscOptions
+from raybench.benchmarks.images.sets import (
     ImageSet,
     StoredVectors,
     note_other_dimensions,

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from raybench.benchmarks.cases import stored_cases
-from raybench.benchmarks.copies import sets as image_sets
-from raybench.benchmarks.copies.asked_cases import disc_cases
-from raybench.benchmarks.copies.disc_options import DEFAULT_NORM, NO_NORM, DiscOptions
-from raybench.benchmarks.copies.disc_sets import DiscSets, find_sets, find_truth, true_pairs
-from raybench.benchmarks.copies.figures import (
+from raybench.benchmarks.images import sets as image_sets
+from raybench.benchmarks.images.asked_cases import disc_cases
+from raybench.benchmarks.images.disc_options import DEFAULT_NORM, NO_NORM, DiscOptions
+from raybench.benchmarks.images.disc_sets import DiscSets, find_sets, find_truth, true_pairs
+from raybench.benchmarks.images.figures import (
     DISC_FRACTIONS,
     HEADLINE,
     VARIANT_COLUMNS,
@@ -30,12 +30,12 @@ from raybench.benchmarks.copies.figures import (
     pooled_curve_file,
     score_candidates,
 )
-from raybench.benchmarks.copies.finished_predictions import PredictionsPlan, prepare_predictions
-from raybench.benchmarks.copies.mistakes import Threshold, draw_mistakes
-from raybench.benchmarks.copies.preprocessing import preprocessing_notes
-from raybench.benchmarks.copies.samples import disc_samples
-from raybench.benchmarks.copies.sets import ImageSet
-from raybench.benchmarks.copies.ties import disc_ties, note_constant_sets
+from raybench.benchmarks.images.finished_predictions import PredictionsPlan, prepare_predictions
+from raybench.benchmarks.images.mistakes import Threshold, draw_mistakes
+from raybench.benchmarks.images.preprocessing import preprocessing_notes
+from raybench.benchmarks.images.samples import disc_samples
+from raybench.benchmarks.images.sets import ImageSet
+from raybench.benchmarks.images.ties import disc_ties, note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.engine.items import PerItem

@@ -19,10 +19,10 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.benchmarks.copies.disc_sets import find_truth, role_folder
-from raybench.benchmarks.copies.mistakes import Case
-from raybench.benchmarks.copies.sets import pictures
-from raybench.benchmarks.copies.sheets import Panel
+from raybench.benchmarks.images.disc_sets import find_truth, role_folder
+from raybench.benchmarks.images.mistakes import Case
+from raybench.benchmarks.images.sets import pictures
+from raybench.benchmarks.images.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
 from raybench.errors import ConfigError, DataError, ProblemList, Problems, blamed_on_file
 from raybench.formats.copydays import ORIGINAL, CopydaysLayout

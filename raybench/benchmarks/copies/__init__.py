@@ -1,1 +1,0 @@
-"""Copy detection: DISC2021 and Copydays."""

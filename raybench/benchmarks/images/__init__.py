@@ -1,0 +1,1 @@
+"""Images searched among images: DISC2021 and Copydays."""
