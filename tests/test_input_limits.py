@@ -9,7 +9,8 @@ from conftest import GOLDEN, only_line
 from PIL import Image
 
 from raybench.formats.limits import Limits
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.files import FolderFiles
+from raybench.sources.image_files import ImageFiles
 from raybench.sources.strips import Strips
 from raybench.sources.vector_files import VectorFile
 
@@ -109,10 +110,10 @@ def test_a_config_of_aliases_that_would_fill_the_memory_is_one_line(raybench, tm
 def test_limits_travel_with_the_sources():
     limits = Limits(10, 20)
     sources = (
-        ImageFolder("r", ("a.png",), "d", limits),
+        ImageFiles(FolderFiles("r", ("a.png", "b.png")), "d", limits),
         Strips("r", ("a",), "d", limits),
         VectorFile("u", limits=limits),
     )
     for source in sources:
         assert pickle.loads(pickle.dumps(source)).limits == limits
-    assert sources[0].arranged(["b.png"]).limits == limits
+    assert sources[0].taken(np.array([1])).limits == limits

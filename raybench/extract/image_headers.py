@@ -1,4 +1,4 @@
-"""ImageFolder -> sizes of its pictures, from headers alone: the plan of an extraction needs them, and no pixels.
+"""Pictures -> their sizes, from headers alone: the plan of an extraction needs them, and no pixels.
 
 What is wrong with a file is kept beside the sizes, so that all broken ones are said together.
 """
@@ -6,7 +6,6 @@ What is wrong with a file is kept beside the sizes, so that all broken ones are 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,8 @@ from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.errors import DataError
-from raybench.formats.images import image_size
 from raybench.formats.shardfile import Arrays
-from raybench.parallel import in_parallel
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 
 FILES_PER_SHARD = 4_096  # of which headers are read
 HEADERS_AT_ONCE = 256
@@ -38,7 +35,7 @@ class Headers:
 class ImageSizes:
     """The stage that reads image headers."""
 
-    folder: ImageFolder
+    images: ImageFiles
     exif_rotate: bool = False
 
     name = "image-sizes"
@@ -47,7 +44,7 @@ class ImageSizes:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.name, self.version, self.folder.digest, self.exif_rotate)
+        return digest_of(self.name, self.version, self.images.digest, self.exif_rotate)
 
     def load(self, shard: Shard) -> list[tuple[int, int] | DataError]:
         found: dict[int, tuple[int, int] | DataError] = {}
@@ -55,7 +52,7 @@ class ImageSizes:
             wanted = list(range(start, min(start + HEADERS_AT_ONCE, shard.stop)))
             for count in HEAD_BYTES:
                 wanted = [item for item in wanted if not isinstance(found.get(item), tuple)]
-                heads = in_parallel(partial(self._head, count=count), wanted)
+                heads = self.images.files.read_starts(wanted, count)
                 # Not in threads: Pillow's warnings can't be turned off for one of them.
                 found.update((item, self._size(item, head)) for item, head in zip(wanted, heads, strict=True))
         return [found[item] for item in range(shard.start, shard.stop)]
@@ -70,26 +67,20 @@ class ImageSizes:
         }
 
     def keys(self, shard: Shard) -> str:
-        return f"{self.folder.uri(shard.start)} … {self.folder.keys[shard.stop - 1]}"
-
-    def _head(self, item: int, count: int | None) -> bytes | DataError:
-        try:
-            return self.folder.read(item, count)
-        except DataError as error:
-            return error
+        return f"{self.images.uri(shard.start)} … {self.images.keys[shard.stop - 1]}"
 
     def _size(self, item: int, head: bytes | DataError) -> tuple[int, int] | DataError:
         if isinstance(head, DataError):
             return head
         try:
-            return image_size(head, self.folder.uri(item), self.exif_rotate, self.folder.limits)
+            return self.images.size(item, head, self.exif_rotate)
         except DataError as error:
             return error
 
 
-def read_headers(run: Run, folder: ImageFolder, exif_rotate: bool) -> Headers:
+def read_headers(run: Run, images: ImageFiles, exif_rotate: bool) -> Headers:
     """The headers of all pictures; one of too many pixels is broken, whatever the limits were when it was looked at."""
-    mapped = run.map(ImageSizes(folder, exif_rotate), len(folder), FILES_PER_SHARD)
+    mapped = run.map(ImageSizes(images, exif_rotate), len(images), FILES_PER_SHARD)
     broken: dict[int, str] = {}
     sizes = []
     for shard in mapped.shards:
@@ -98,7 +89,7 @@ def read_headers(run: Run, folder: ImageFolder, exif_rotate: bool) -> Headers:
         index = (shard.start + arrays["broken"]).tolist()
         broken.update(zip(index, arrays["reason"].tolist(), strict=True))
     found = np.concatenate(sizes)
-    for item in np.flatnonzero(found.prod(axis=1) > folder.limits.pixels).tolist():
+    for item in np.flatnonzero(found.prod(axis=1) > images.limits.pixels).tolist():
         width, height = found[item].tolist()
-        broken[item] = folder.limits.pixel_problem(width, height, folder.uri(item))
+        broken[item] = images.limits.pixel_problem(width, height, images.uri(item))
     return Headers(found, dict(sorted(broken.items())))

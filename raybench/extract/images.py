@@ -1,8 +1,8 @@
-"""ImageFolder x image descriptor -> VectorSet: headers first, then pictures in batches of one shape.
+"""Pictures x image descriptor -> VectorSet: headers first, then pictures in batches of one shape.
 
 A first stage reads image headers alone. By their sizes pictures are put into an order in which those of one resulting
 shape stand together, and that order is cut into shards; a batch holds pictures of one shape and never crosses a shard.
-Every row carries `index`, its picture's position in the folder's order.
+Every row carries `index`, its picture's position in the source's order.
 """
 
 from __future__ import annotations
@@ -30,17 +30,14 @@ from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.extract.image_headers import Headers, read_headers
 from raybench.extract.joined_sets import join_shards
 from raybench.extract.vector_set import VectorSet, vector_arrays
-from raybench.formats.images import decode_image
 from raybench.formats.shardfile import Arrays
-from raybench.parallel import ahead
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 
 IMAGES_PER_BATCH = {"gpu": 64, "cpu": 4}  # more are slower on a CPU: activations leave its caches
 SHARDS = 64  # aimed at, so that eight GPUs have eight each
 PICTURES_PER_SHARD = (16, 2_048)  # fewest, most
 # Of prepared pictures in one shard: several wait for each device, in the object store.
 PREPARED_BYTES_PER_SHARD = 128 * 2**20
-FILES_AHEAD = 32  # read, or being read, while one is decoded
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Prepared:
 class DescribeImages:
     """The stage that describes pictures; `order` is the index of each, by shape."""
 
-    folder: ImageFolder
+    images: ImageFiles
     order: NDArray[np.int64]
     how: Extraction
 
@@ -86,7 +83,7 @@ class DescribeImages:
     @property
     def digest(self) -> str:
         how, pillow = replace(self.how, shard_size=None), f"pillow {version('pillow')}"
-        return digest_of(self.name, self.version, self.folder, self.order, how, pillow)
+        return digest_of(self.name, self.version, self.images, self.order, how, pillow)
 
     @property
     def on_device(self) -> bool:
@@ -125,14 +122,16 @@ class DescribeImages:
         return {**vector_arrays(index, vectors), "skipped": np.array(payload.skipped, np.int64)}
 
     def keys(self, shard: Shard) -> str:
-        first, last = (self.folder.keys[self.order[item]] for item in (shard.start, shard.stop - 1))
-        return f"{len(shard)} images by shape, {first} … {last}, in {self.folder.root}"
+        first, last = (self.images.keys[self.order[item]] for item in (shard.start, shard.stop - 1))
+        return f"{len(shard)} images by shape, {first} … {last}, in {self.images.root}"
 
     def _prepared(self, wanted: list[int]) -> Iterator[tuple[int, NDArray[Any] | None]]:
         """Each picture's index and what `prepare` made of it, None where it can't be decoded and may be skipped."""
-        for index, data in zip(wanted, ahead(self.folder.read, wanted, FILES_AHEAD), strict=True):
+        for index, data in zip(wanted, self.images.files.read_each(wanted), strict=True):
             try:
-                image = decode_image(data, self.folder.uri(index), self.how.exif_rotate, self.folder.limits)
+                if isinstance(data, DataError):
+                    raise data
+                image = self.images.decoded(index, data, self.how.exif_rotate)
             except DataError:
                 if not self.how.skip:
                     raise
@@ -147,7 +146,7 @@ class DescribeImages:
         index = [payload.index[which][start : start + size] for which, start in cuts]
         parts = []
         for some, rows in zip(index, self.how.descriptor.described_each(self._moved, batches), strict=True):
-            checked = checked_rows(rows, len(some), self.how.descriptor, self.folder.uri(int(some[0])), "images")
+            checked = checked_rows(rows, len(some), self.how.descriptor, self.images.uri(int(some[0])), "images")
             self._check_finite(some, checked)
             parts.append(checked)
         self._check_dimension(index, parts)
@@ -157,14 +156,14 @@ class DescribeImages:
         bad = broken_rows(vectors)
         if len(bad):
             raise DataError(
-                f"{self.folder.uri(int(index[bad[0]]))}: its descriptor {self.how.descriptor.name} has NaN or infinite "
+                f"{self.images.uri(int(index[bad[0]]))}: its descriptor {self.how.descriptor.name} has NaN or infinite "
                 f"values ({len(bad)} of a batch of {len(index)}); mend the descriptor"
             )
 
     def _check_dimension(self, index: Sequence[NDArray[np.int64]], parts: Sequence[NDArray[Any]]) -> None:
         for (one, here), (other, there) in itertools.pairwise(zip(index, parts, strict=True)):
             if here.shape[1] != there.shape[1]:
-                first, second = (self.folder.uri(int(some[0])) for some in (one, other))
+                first, second = (self.images.uri(int(some[0])) for some in (one, other))
                 raise DataError(
                     _other_dimension(self.how.descriptor.name, second, there.shape[1], first, here.shape[1])
                 )
@@ -202,26 +201,26 @@ class Survey:
         return f"described shards {shard.start}..{shard.stop - 1}"
 
 
-def describe_folders(run: Run, folders: Mapping[str, ImageFolder], how: Extraction) -> dict[str, Described]:
-    """The vectors of each folder's pictures, by the folder's role (queries …), which messages name.
+def describe_images(run: Run, sets: Mapping[str, ImageFiles], how: Extraction) -> dict[str, Described]:
+    """The vectors of each set of pictures, by its role (queries …), which messages name.
 
-    Without `skip` every broken header, of whichever folder, is an error before any picture is decoded.
+    Without `skip` every broken header, of whichever set, is an error before any picture is decoded.
     """
-    headers = {role: read_headers(run, folder, how.exif_rotate) for role, folder in folders.items()}
+    headers = {role: read_headers(run, images, how.exif_rotate) for role, images in sets.items()}
     broken = [line for each in headers.values() for line in each.broken.values()]
     if broken and not how.skip:
         raise Problems(broken)
-    return {role: _describe(run, role, folder, headers[role], how) for role, folder in folders.items()}
+    return {role: _describe(run, role, images, headers[role], how) for role, images in sets.items()}
 
 
-def _describe(run: Run, role: str, folder: ImageFolder, headers: Headers, how: Extraction) -> Described:
-    if len(headers.broken) == len(folder):
-        raise DataError(f"{folder.root}: none of its {len(folder)} images can be decoded")
+def _describe(run: Run, role: str, images: ImageFiles, headers: Headers, how: Extraction) -> Described:
+    if len(headers.broken) == len(images):
+        raise DataError(f"{images.root}: none of its {len(images)} images can be decoded")
     order, prepared_bytes = shape_order(how.descriptor, headers)
-    stage = DescribeImages(folder, order, how)
+    stage = DescribeImages(images, order, how)
     mapped = run.map(stage, len(order), how.shard_size or default_shard_size(len(order), prepared_bytes))
     late = _survey(run, mapped, stage)
-    vectors = VectorSet(role, mapped, len(folder))
+    vectors = VectorSet(role, mapped, len(images))
     if how.shard_size is None:  # whoever gives a size gets files of it
         vectors = join_shards(run, vectors)
     return Described(vectors, np.array(sorted([*headers.broken, *late]), np.int64))

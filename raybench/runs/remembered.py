@@ -12,7 +12,7 @@ from typing import Any
 
 from raybench import storage
 from raybench.benchmarks.job import Job, Plan
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 from raybench.sources.listings import Listing, listing_uri
 from raybench.sources.strips import Strips
 
@@ -34,9 +34,9 @@ def remember(job: Job[Any], plan: Plan) -> None:
             storage.publish(uri, storage.read(truth_file(job.options.ground_truth, [job.options.data])))
 
 
-def _sources(value: Any) -> Iterator[ImageFolder | Strips]:
+def _sources(value: Any) -> Iterator[ImageFiles | Strips]:
     """The sources of images in a plan."""
-    if isinstance(value, ImageFolder | Strips):
+    if isinstance(value, ImageFiles | Strips):
         yield value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):

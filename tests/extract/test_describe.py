@@ -19,9 +19,9 @@ from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.errors import DataError, Problems
 from raybench.extract.image_headers import Headers
-from raybench.extract.images import DescribeImages, Extraction, default_shard_size, describe_folders, shape_order
+from raybench.extract.images import DescribeImages, Extraction, default_shard_size, describe_images, shape_order
 from raybench.formats.images import Preprocess, decode_image
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 
 SIZES = [(90, 60), (60, 90), (70, 70), (91, 60), (30, 20)]  # the last becomes the shape of the first
 SMALL = Preprocess(32)
@@ -86,12 +86,12 @@ def on_devices(tmp_path_factory, local_ray):
 
 
 def scan(folder):
-    return ImageFolder.scan(str(folder))
+    return ImageFiles.scan(str(folder))
 
 
 def describe(run, folder, spec, role, device, **how):
     """The vectors of a folder's pictures, and the keys of those that were skipped."""
-    found = describe_folders(run, {role: folder}, Extraction(spec, device, **how))[role]
+    found = describe_images(run, {role: folder}, Extraction(spec, device, **how))[role]
     return found.vectors, tuple(folder.keys[index] for index in found.skipped)
 
 

@@ -20,12 +20,12 @@ from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
 from raybench.engine.ray_core import RayExecutor, connect
 from raybench.engine.run import Executor, Run
-from raybench.extract.images import Extraction, describe_folders
+from raybench.extract.images import Extraction, describe_images
 from raybench.extract.vector_set import VectorSet
 from raybench.formats.images import Preprocess
 from raybench.runs.jobs import make_job
 from raybench.search.set_search import search_sets
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 from tests.perf import ceilings, flow
 from tests.perf.figures import Measured, wall_seconds_of
 from tests.perf.full_size import Scale, make_features
@@ -132,7 +132,7 @@ def extraction(folder: Path) -> Sweep:
         (folder / str(factor)).mkdir()
         for number in range(count):
             (folder / str(factor) / f"{number:05d}.jpg").write_bytes(models[number % DIFFERENT])
-    walks = {factor: partial(_described, ImageFolder.scan(f"{folder}/{factor}")) for factor in FACTORS}
+    walks = {factor: partial(_described, ImageFiles.scan(f"{folder}/{factor}")) for factor in FACTORS}
     return Sweep("extraction by thumbnail, 1024 x 768", "images", counts, walks)
 
 
@@ -162,6 +162,6 @@ def _searched(queries: VectorSet, references: VectorSet, run: Run) -> object:
     return search_sets(run, queries, references, K, "squared_L2", device="cpu")
 
 
-def _described(images: ImageFolder, run: Run) -> object:
+def _described(images: ImageFiles, run: Run) -> object:
     how = Extraction(resolve_images("thumbnail", {}, Preprocess()), "cpu")
-    return describe_folders(run, {"all": images}, how)
+    return describe_images(run, {"all": images}, how)

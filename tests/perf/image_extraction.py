@@ -22,9 +22,9 @@ from raybench.descriptors.sscd_network import Network
 from raybench.engine.progress import Observer
 from raybench.engine.ray_core import connect
 from raybench.engine.run import Executor, Run
-from raybench.extract.images import Extraction, describe_folders
+from raybench.extract.images import Extraction, describe_images
 from raybench.formats.images import Preprocess
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 from tests.perf.figures import Figure
 from tests.perf.full_size import tree
 
@@ -73,7 +73,7 @@ def make_weights(path: Path) -> Path:
     return path
 
 
-def make_images(folder: Path, count: int) -> ImageFolder:
+def make_images(folder: Path, count: int) -> ImageFiles:
     """Noise over slopes, in three shapes by turns: some 100 KB each."""
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def make_images(folder: Path, count: int) -> ImageFolder:
         coarse = Image.fromarray(rng.integers(0, 256, (12, 16, 3), np.uint8)).resize((width, height))
         noise = rng.integers(-12, 13, (height, width, 3))
         Image.fromarray(np.clip(np.asarray(coarse) + noise, 0, 255).astype(np.uint8)).save(folder / f"{number:04d}.jpg")
-    return ImageFolder.scan(str(folder))
+    return ImageFiles.scan(str(folder))
 
 
 def ours_seconds(
@@ -90,7 +90,7 @@ def ours_seconds(
     rounds: Iterator[int],
     spec: ImageSpec,
     executor: Executor,
-    images: ImageFolder,
+    images: ImageFiles,
     batch_size: int | None,
     shard_size: int | None,
 ) -> tuple[float, NDArray[np.float32]]:
@@ -98,7 +98,7 @@ def ours_seconds(
     place = folder / f"round-{next(rounds)}"
     run = Run(f"{place}/out", f"{place}/store", executor, Observer())
     started = time.monotonic()
-    vectors = describe_folders(run, {"all": images}, Extraction(spec, "cpu", batch_size, shard_size))["all"].vectors
+    vectors = describe_images(run, {"all": images}, Extraction(spec, "cpu", batch_size, shard_size))["all"].vectors
     seconds = time.monotonic() - started
     rows = np.empty((len(images), DIMS), np.float32)
     for shard in vectors.mapped.shards:

@@ -19,9 +19,9 @@ from PIL import Image
 from raybench.descriptors.image_descriptors import resolve_images
 from raybench.engine.progress import Observer
 from raybench.engine.run import Executor, Run
-from raybench.extract.images import Extraction, describe_folders
+from raybench.extract.images import Extraction, describe_images
 from raybench.formats.images import Preprocess
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 from tests.perf.figures import Figure
 from tests.perf.modelled import executor, ray_with
 
@@ -68,18 +68,18 @@ def _figure(what: str, seconds: float, pictures: int, cpus: int, target: float |
     return Figure(what, seconds, f"{cpus} CPUs", pictures * WAIT_SECONDS / cpus, target, note)
 
 
-def _pictures(folder: Path, count: int) -> ImageFolder:
+def _pictures(folder: Path, count: int) -> ImageFiles:
     folder.mkdir()
     data = io.BytesIO()
     Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(data, "PNG")
     for number in range(count):
         (folder / f"{number:05d}.png").write_bytes(data.getvalue())
-    return ImageFolder.scan(str(folder))
+    return ImageFiles.scan(str(folder))
 
 
-def _described_seconds(by: Executor, pictures: ImageFolder, place: str) -> float:
+def _described_seconds(by: Executor, pictures: ImageFiles, place: str) -> float:
     """Seconds of the stage that describes pictures, into a new store."""
     run = Run(f"{place}/out", f"{place}/store", by, Observer())
     how = Extraction(resolve_images(f"{__name__}:Waits", {}, Preprocess()), "gpu", shard_size=PICTURES_PER_SHARD)
-    describe_folders(run, {"references": pictures}, how)
+    describe_images(run, {"references": pictures}, how)
     return next(record.seconds for record in run.records if record.name == "describe-images")

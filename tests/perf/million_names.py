@@ -23,7 +23,7 @@ from raybench.engine.shards import Shards
 from raybench.extract.image_headers import FILES_PER_SHARD, Headers, ImageSizes
 from raybench.extract.images import DescribeImages, Extraction, default_shard_size, shape_order
 from raybench.formats.images import Preprocess
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 from tests.perf.figures import Measured, Memory, cpu_seconds_of
 
 REFERENCES, MILLION = 100_000, 1_000_000
@@ -82,7 +82,7 @@ def checked(root: Path) -> tuple[float, float, int]:
 
 def _planned(root: Path) -> Iterator[Measured]:
     """What the driver does with names that were listed, until shards go out; and what headers cost a worker."""
-    folder = ImageFolder.scan(str(root))
+    folder = ImageFiles.scan(str(root))
     stage = ImageSizes(folder)
     shards = Shards(stage.name, len(folder), FILES_PER_SHARD)
     seconds = [cpu_seconds_of(lambda: stage.load(shards[0])) for _ in range(ROUNDS)]

@@ -21,13 +21,13 @@ from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
 from raybench.extract.image_headers import Headers
-from raybench.extract.images import DescribeImages, Extraction, describe_folders, shape_order
+from raybench.extract.images import DescribeImages, Extraction, describe_images, shape_order
 from raybench.extract.patches import Features
 from raybench.formats import hbench
 from raybench.formats.images import Preprocess
 from raybench.search.pairs import pair_distances
 from raybench.search.set_search import search_sets
-from raybench.sources.image_folders import ImageFolder
+from raybench.sources.image_files import ImageFiles
 from tests.perf import ceilings, scene
 from tests.perf.figures import Measured, cpu_seconds_of, shown
 from tests.perf.full_size import csv_of_bytes
@@ -79,7 +79,7 @@ def _pictures(folder: Path, runs: Iterator[Run]) -> Iterator[Measured]:
     pictures.mkdir()
     for number in range(PICTURES):
         (pictures / f"{number:02d}.jpg").write_bytes(ceilings.jpeg(number))
-    images, files = ImageFolder.scan(str(pictures)), sorted(pictures.iterdir())
+    images, files = ImageFiles.scan(str(pictures)), sorted(pictures.iterdir())
     weights = make_weights(folder / "weights.pt")
     spec = resolve_images(f"sscd:{weights}", {"backbone": BACKBONE, "dims": DIMS}, Preprocess(SIZE))
     how = Extraction(spec, "cpu", BATCH)
@@ -96,7 +96,7 @@ def _pictures(folder: Path, runs: Iterator[Run]) -> Iterator[Measured]:
         ROUNDS,
     )
 
-    some = ImageFolder.of(str(pictures), storage.list_files(str(pictures))[:DESCRIBED])
+    some = ImageFiles.of(str(pictures), storage.list_files(str(pictures))[:DESCRIBED])
     network = ceilings.network()
 
     def bare_forward() -> None:
@@ -109,7 +109,7 @@ def _pictures(folder: Path, runs: Iterator[Run]) -> Iterator[Measured]:
         f"extraction ({BACKBONE} at {SIZE}, to published vectors)",
         DESCRIBED,
         "images/s",
-        lambda: describe_folders(next(runs), {"all": some}, how),
+        lambda: describe_images(next(runs), {"all": some}, how),
         bare_forward,
         "the bare network after Pillow",
         FEW_ROUNDS,

@@ -28,7 +28,7 @@ from raybench.errors import ConfigError, DataError, ProblemList, Problems, blame
 from raybench.formats.copydays import ORIGINAL, CopydaysLayout
 from raybench.formats.images import SUFFIXES, decode_image
 from raybench.sources.file_names import check_names
-from raybench.sources.image_folders import list_images
+from raybench.sources.image_files import list_images
 from raybench.table import Table, row_name
 
 PREDICTIONS = "results/predictions.csv"

@@ -45,7 +45,7 @@ from raybench.metrics.micro_ap import TruePairs
 from raybench.metrics.partials import NO_REFERENCE
 from raybench.search.set_search import search_sets
 from raybench.search.vector_facts import leakage_notes, vector_facts
-from raybench.sources.image_folders import list_images
+from raybench.sources.image_files import list_images
 from raybench.sources.named_vectors import find_vectors
 from raybench.sources.vector_files import SSCD_SUFFIX
 from raybench.table import columns_of, note_of

@@ -21,7 +21,6 @@ from raybench.engine.items import PerItem
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
 from raybench.errors import DataError
-from raybench.formats.images import decode_image
 from raybench.formats.shardfile import Arrays
 from raybench.metrics.micro_ap import Predictions, TruePairs
 from raybench.metrics.partials import NO_REFERENCE
@@ -265,6 +264,6 @@ def _panel(label: str, images: PictureSet, index: int, right: bool | None = None
 def _pixels(images: PictureSet, index: int) -> NDArray[np.uint8] | None:
     """An image of a set, if it can be read."""
     try:
-        return decode_image(images.source.read(index), images.names[index], limits=images.source.limits)
+        return images.source.decoded(index, images.source.read(index))
     except DataError:
         return None

@@ -23,7 +23,7 @@ from raybench.descriptors.sscd_backbones import BACKBONES
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.extract.image_trial import ImageTrial
-from raybench.extract.images import Described, Extraction, describe_folders
+from raybench.extract.images import Described, Extraction, describe_images
 from raybench.extract.isc_files import descriptor_file, isc_content
 from raybench.extract.trials import NoTrial, Trial
 from raybench.extract.vector_set import VectorSet, read_set, take_rows
@@ -32,7 +32,7 @@ from raybench.formats.limits import USUAL, Limits
 from raybench.formats.names import NORMALISERS, Names, Strings, name_order, strings
 from raybench.search.codecs import CodecFailed, codec_problems, default_codecs, project_sets, trains
 from raybench.search.vector_facts import VectorFacts, are_normalised
-from raybench.sources.image_folders import ImageFolder, double_stems
+from raybench.sources.image_files import ImageFiles, double_stems
 from raybench.sources.named_vectors import NamedVectors, note_dimensions
 
 
@@ -106,7 +106,7 @@ class PictureSet:
 
     role: str
     names: Names
-    source: ImageFolder
+    source: ImageFiles
 
     dimension: ClassVar[None] = None  # of their vectors, which are not computed yet
 
@@ -115,8 +115,7 @@ class PictureSet:
 
     def limited(self, index: NDArray[np.int64]) -> PictureSet:
         """Only these images, in name order."""
-        keys = [self.source.keys[number] for number in index.tolist()]
-        return PictureSet(self.role, Names(self.names.take(index)), self.source.arranged(keys))
+        return PictureSet(self.role, Names(self.names.take(index)), self.source.taken(index))
 
 
 @dataclass(frozen=True)
@@ -183,18 +182,16 @@ def pictures(
 ) -> PictureSet | None:
     """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
     try:
-        folder = ImageFolder.scan(root, by_content, recursive=True, limits=limits)
+        images = ImageFiles.scan(root, by_content, recursive=True, limits=limits)
     except InputError as error:
         problems.add(error)
         return None
-    names = NORMALISERS[named_by](strings(folder.keys))
+    names = NORMALISERS[named_by](strings(images.keys))
     order, twice = name_order(names)  # of stems, not of files: `a` stands before `a-b`, `a.jpg` behind it
     if named_by == "stem":
-        for line in double_stems([folder.keys[number] for number in np.unique(twice).tolist()]):
+        for line in double_stems([images.keys[number] for number in np.unique(twice).tolist()]):
             problems.add(f"{root}: {line}; keep one")
-    if not np.array_equal(order, np.arange(len(order))):
-        names, folder = names.take(order), folder.arranged([folder.keys[number] for number in order.tolist()])
-    return PictureSet(role, Names(names), folder)
+    return PictureSet(role, Names(names.take(order)), images.taken(order))
 
 
 def vectors_on_disk(
@@ -259,7 +256,7 @@ def describe(
     note_digest(run, descriptor)
     device = device_for(job, run, descriptor.uses_gpu)
     descriptor.precision.check_device(device)
-    return stored | describe_folders(run, _folders(sets), _extraction(job, descriptor, device))
+    return stored | describe_images(run, _pictures(sets), _extraction(job, descriptor, device))
 
 
 def trial(
@@ -269,10 +266,10 @@ def trial(
     if descriptor is None:
         return NoTrial(notes)
     how = _extraction(job, descriptor, trial_device(job, descriptor.uses_gpu))
-    return ImageTrial(_folders(sets), how, (*notes, *descriptor.digest_notes))
+    return ImageTrial(_pictures(sets), how, (*notes, *descriptor.digest_notes))
 
 
-def _folders(sets: Sequence[ImageSet]) -> dict[str, ImageFolder]:
+def _pictures(sets: Sequence[ImageSet]) -> dict[str, ImageFiles]:
     return {one.role: one.source for one in sets if isinstance(one, PictureSet)}
 
 

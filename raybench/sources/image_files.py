@@ -1,7 +1,7 @@
-"""Image folders: pictures below a URI in name order, with a digest; a source that never decides how it is cut.
+"""Pictures among files, in name order, with a digest; a source that never decides how it is cut.
 
-A key is the file's name relative to the folder, suffix included. What a name means (a block, an id, a match by stem) is
-known to benchmarks alone.
+A key is the file's name relative to what the user named, suffix included. What a name means (a block, an id, a match
+by stem) is known to benchmarks alone.
 """
 
 from __future__ import annotations
@@ -11,38 +11,36 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError
-from raybench.formats.images import SUFFIXES
+from raybench.formats.images import SUFFIXES, decode_image, image_size
 from raybench.formats.limits import USUAL, Limits
 from raybench.sources.file_names import check_names
+from raybench.sources.files import Files, FolderFiles
 from raybench.sources.listings import is_listing, read_listing
 from raybench.sources.nothing_found import why_nothing
-from raybench.sources.packed_keys import PackedKeys
 
 
 @dataclass(frozen=True)
-class ImageFolder:
-    """Pictures below `root`; keys are relative names, in name order unless they were arranged otherwise."""
+class ImageFiles:
+    """Pictures in files; in name order unless some were taken in another."""
 
-    root: str
-    keys: Sequence[str]  # a tuple; packed where a folder arrives in another process
+    files: Files
     digest: str
     limits: Limits = USUAL
-    is_there: bool = True  # no: it was read from a listing, the files may be gone
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ImageFolder, (self.root, PackedKeys.of(self.keys), self.digest, self.limits, self.is_there)
+    is_there: bool = True  # no: they were read from a listing, the files may be gone
 
     @classmethod
-    def scan(cls, root: str, by_content: bool = False, recursive: bool = False, limits: Limits = USUAL) -> ImageFolder:
+    def scan(cls, root: str, by_content: bool = False, recursive: bool = False, limits: Limits = USUAL) -> ImageFiles:
         """All pictures of a folder (and of those below it), or of a listing; none at all is an error."""
         if is_listing(root):
             known = read_listing(root)
-            return cls(known.root, known.keys, known.digest, limits, is_there=False)
+            return cls(FolderFiles(known.root, known.keys, is_there=False), known.digest, limits, is_there=False)
         entries = list_images(root, recursive)
         if not entries:
             below = " in it or below" if recursive else ""
@@ -53,39 +51,50 @@ class ImageFolder:
     @classmethod
     def of(
         cls, root: str, entries: Iterable[storage.Entry], by_content: bool = False, limits: Limits = USUAL
-    ) -> ImageFolder:
+    ) -> ImageFiles:
         """These files of a folder, which may be a part of what was listed."""
         chosen = sorted(entries, key=attrgetter("name"))
         digest = digest_of("images", storage.identity(root, chosen, by_content))
-        return cls(root, tuple(entry.name for entry in chosen), digest, limits)
+        return cls(FolderFiles(root, tuple(entry.name for entry in chosen)), digest, limits)
 
-    def arranged(self, keys: Sequence[str]) -> ImageFolder:
-        """The same pictures in this order of keys."""
-        given = tuple(keys)
-        if given == self.keys:
-            return self
-        return replace(self, keys=given, digest=digest_of("arranged", self.digest, given))
+    @property
+    def root(self) -> str:
+        """What the user named."""
+        return self.files.root
+
+    @property
+    def keys(self) -> Sequence[str]:
+        return self.files.names
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.files)
+
+    def taken(self, items: NDArray[np.int64]) -> ImageFiles:
+        """Only these pictures, in this order."""
+        if np.array_equal(items, np.arange(len(self))):
+            return self
+        files = self.files.taken(items)
+        return replace(self, files=files, digest=digest_of("arranged", self.digest, tuple(files.names)))
 
     def uri(self, item: int) -> str:
-        return storage.join(self.root, self.keys[item])
+        return self.files.uri(item)
 
-    def read(self, item: int, count: int | None = None) -> bytes:
-        """One file's content, or its first bytes; a DataError if it has gone since it was listed."""
-        uri = self.uri(item)
-        try:
-            return storage.read(uri) if count is None else storage.read_start(uri, count)
-        except FileNotFoundError:
-            if not self.is_there:
-                raise DataError(f"{uri}: is gone, and what was computed from it is not in the store") from None
-            raise DataError(f"{uri}: is gone since the folder was listed; run again") from None
+    def read(self, item: int) -> bytes:
+        """One file's content; a DataError if it is gone or broken."""
+        return self.files.read(item)
+
+    def decoded(self, item: int, data: bytes, exif_rotate: bool = False) -> NDArray[np.uint8]:
+        """The picture in a file's content, RGB; a DataError if it is broken."""
+        return decode_image(data, self.uri(item), exif_rotate, self.limits)
+
+    def size(self, item: int, head: bytes, exif_rotate: bool = False) -> tuple[int, int]:
+        """Width and height of a picture by the first bytes of its file; a DataError if they do not say."""
+        return image_size(head, self.uri(item), exif_rotate, self.limits)
 
 
 def list_images(root: str, recursive: bool = False) -> list[storage.Entry]:
     """Files with an image's suffix in name order; hidden ones, which some systems leave about, aside."""
-    images = [entry for entry in storage.list_files(root) if _is_image(entry.name, recursive)]
+    images = [entry for entry in storage.list_files(root) if is_image(entry.name, recursive)]
     check_names(root, (entry.name for entry in images))
     return images
 
@@ -104,6 +113,7 @@ def double_stems(keys: Sequence[str]) -> list[str]:
     ]
 
 
-def _is_image(name: str, recursive: bool) -> bool:
+def is_image(name: str, recursive: bool) -> bool:
+    """Whether a file's name is that of a picture; one in a folder below counts if `recursive`."""
     hidden = name.startswith(".") or "/." in name
     return name.lower().endswith(SUFFIXES) and not hidden and (recursive or "/" not in name)
