@@ -104,12 +104,12 @@ class PairsAbove:
         }
 
 
-def nearest_pairs(run: Run, found: FoundNeighbours, bias: PerItem | None = None) -> Mapped:
+def nearest_pairs(run: Run, found: FoundNeighbours, bias: PerItem | None = None) -> PerItem:
     """One shard with the k nearest references of every query, by (query, falling score, reference)."""
     return run.each(_nearest_pairs, ["the nearest of all queries"], found.nearest, found.k, bias, version=1)
 
 
-def global_pairs(run: Run, found: FoundNeighbours, bias: PerItem | None = None) -> Mapped:
+def global_pairs(run: Run, found: FoundNeighbours, bias: PerItem | None = None) -> PerItem:
     """One shard with the best k times the queries pairs over all queries, by (falling score, reference, query).
 
     Memory is bounded by that number of pairs, whatever the number of references.

@@ -1,9 +1,9 @@
-"""What a DISC2021 job rests on: images or vectors of queries, references and training, and the true pairs of them."""
+"""Where a DISC2021 job finds what it rests on: images or vectors of queries, references and training; true pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from raybench.benchmarks.images.sets import (
 from raybench.benchmarks.job import Job
 from raybench.digests import digest_of_bytes
 from raybench.errors import ConfigError, ProblemList
-from raybench.extract.images import Described
 from raybench.formats.disc import GroundTruth, read_ground_truth
 from raybench.formats.limits import Limits
-from raybench.formats.names import Names, common_names
+from raybench.formats.names import Names
 from raybench.metrics.micro_ap import TruePairs
 from raybench.sources.named_vectors import find_vectors
 from raybench.sources.vector_files import SSCD_SUFFIX
@@ -36,7 +35,6 @@ DISC_FOLDERS = {
     "training": ("training", "train"),
 }
 DISC_STEMS = {"queries": ("queries",), "references": ("references", "refs"), "training": ("training", "train")}
-NAMES_SHOWN = 3  # names in a note
 
 
 @dataclass(frozen=True)
@@ -45,50 +43,6 @@ class TruthFile:
 
     pairs: GroundTruth
     digest: str
-
-
-@dataclass(frozen=True)
-class DiscSets:
-    """Images of three roles, and the true pairs by index in queries and references."""
-
-    queries: ImageSet
-    references: ImageSet
-    training: ImageSet | None
-    truth: TruePairs
-
-    @property
-    def all(self) -> tuple[ImageSet, ...]:
-        found = (self.queries, self.references, self.training)
-        return tuple(images for images in found if images is not None)
-
-    def limited(self, limit: int, training: int) -> DiscSets:
-        """The first queries, their true references and the first others, and of training at least so many."""
-        mine = self.truth.query < limit
-        query, reference = self.truth.query[mine], self.truth.reference[mine]
-        kept = np.union1d(reference, np.arange(min(limit, len(self.references))))
-        others = self.training
-        return replace(
-            self,
-            queries=self.queries.limited(np.arange(min(limit, len(self.queries)))),
-            references=self.references.limited(kept),
-            training=others and others.limited(np.arange(min(max(limit, training), len(others)))),
-            truth=TruePairs.of(query, np.searchsorted(kept, reference)),
-        )
-
-    def readable_truth(self, described: Mapping[str, Described]) -> TruePairs:
-        """The true pairs of which both images could be read."""
-        truth = self.truth
-        lost = np.isin(truth.query, described["queries"].skipped)
-        lost |= np.isin(truth.reference, described["references"].skipped)
-        return TruePairs.of(truth.query[~lost], truth.reference[~lost])
-
-    def leakage_notes(self) -> Iterable[str]:
-        """Names of training images that are also among queries or references."""
-        for images in (self.queries, self.references):
-            shared = common_names(self.training.names, images.names) if self.training is not None else []
-            if shared:
-                shown = ", ".join(shared[:NAMES_SHOWN]) + (" …" if len(shared) > NAMES_SHOWN else "")
-                yield f"LEAKAGE: {len(shared):,} names stand in training and in {images.role} ({shown})."
 
 
 def find_truth(given: str | None, beside: Sequence[str | None]) -> TruthFile:

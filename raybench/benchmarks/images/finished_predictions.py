@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from raybench import storage
-from raybench.benchmarks.images.disc_options import NO_NORM, DiscOptions
+from raybench.benchmarks.images.disc_options import DiscOptions
 from raybench.benchmarks.images.disc_sets import find_truth
 from raybench.benchmarks.images.figures import (
     HEADLINE,
@@ -22,6 +22,7 @@ from raybench.benchmarks.images.figures import (
     score_candidates,
 )
 from raybench.benchmarks.images.samples import disc_samples
+from raybench.benchmarks.images.search_options import NO_NORM
 from raybench.benchmarks.images.ties import disc_ties
 from raybench.benchmarks.job import Job, Outcome
 from raybench.engine.run import Run
