@@ -7,11 +7,8 @@ columns may stand in any order. All problems of a file are raised together.
 
 from __future__ import annotations
 
-import codecs
 import io
-import itertools
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, ProblemList
+from raybench.errors import ProblemList
 from raybench.formats.names import Names, Strings, stems
+from raybench.formats.text_rows import SHOWN, Noted, TextRows, csv_rows
 
-SHOWN = 10  # problems of one kind that are listed; the rest are counted
-DECODED_BYTES = 2**20  # looked at once
 MOST_HEADING_BYTES = 1_024
 COLUMNS = ("query", "reference", "score")
-OTHER_MARKS = {"\t": "tabs", ";": "semicolons"}
 HEADINGS = {  # under which columns are known
     "query": ("query", "query_id", "queryid", "query_name", "query_image"),
     "reference": (
@@ -94,7 +89,7 @@ def read_ground_truth(data: bytes, name: str) -> GroundTruth:
     rows.nameless.note(name, problems)
     paired = pc.not_equal(reference, "")
     flags = np.asarray(paired)
-    _check_twice(name, query, reference, line, problems, "the same pair")
+    note_twice(name, query, reference, line, problems, "the same pair")
     lone = query.filter(pc.invert(paired))
     both = np.flatnonzero(np.asarray(pc.is_in(query, value_set=lone)) & flags) if len(lone) else np.zeros(0, np.int64)
     lines = [
@@ -122,92 +117,28 @@ def write_predictions(query: Strings, reference: Strings, score: NDArray[Any]) -
     return sink.getvalue()
 
 
-class Noted:
-    """Problems of one kind: the first few, in words, and how many there are."""
-
-    def __init__(self, what: str) -> None:
-        self._what, self._lines, self._count = what, list[str](), 0
-
-    def add(self, lines: Iterable[str], count: int) -> None:
-        """Some more; of the lines only those that are still shown are made."""
-        self._lines += itertools.islice(lines, SHOWN - len(self._lines))
-        self._count += count
-
-    def join(self, others: Noted) -> None:
-        """Those of a later part of the file."""
-        self.add(others._lines, others._count)
-
-    def note(self, name: str, problems: ProblemList) -> None:
-        problems.add_first(self._lines, self._count, name, self._what)
-
-
 @dataclass(frozen=True)
-class TextRows:
-    """Rows as text without surrounding blanks, the line of each (blank lines aside), what is wrong, and all lines."""
+class NamedRows(TextRows):
+    """Rows of a table of DISC2021, of which each has a query; those without are counted."""
 
-    columns: list[Strings]
-    line: NDArray[np.int64]
-    wrong: Noted
     nameless: Noted
-    lines: int
 
 
 def read_columns(
     data: bytes, name: str, width: int, header: bool, first_line: int = 1, heading: bytes = b""
-) -> TextRows:
+) -> NamedRows:
     """The rows of a whole file, or of some of its lines, of which the first has this number and may be a header.
 
     `heading` is the first line of the file, by which columns are told apart; of a whole file it is its own.
     """
     order = column_order(data if header else heading, width)
     named = [COLUMNS[place] for place in order or range(width)]
-    wrong, nameless = Noted("lines with a wrong number of columns"), Noted("lines without a query")
-    if not data.strip():
-        return TextRows([pa.array([], pa.string())] * width, np.zeros(0, np.int64), wrong, nameless, data.count(b"\n"))
-    _check_text(data, name)
-    skipped: list[int] = []
-
-    def odd_row(row: Any) -> str:
-        skipped.append(row.number)
-        if row.text.strip():
-            found, number = f"{row.actual_columns} columns", row.number + first_line - 1
-            other = next((word for mark, word in OTHER_MARKS.items() if row.text.count(mark) == width - 1), "")
-            advice = f"; they are joined by {other}, expected commas" if other else ""
-            wrong.add([f"{name}: line {number}: {found}, expected {width} ({','.join(COLUMNS[:width])}){advice}"], 1)
-        return "skip"
-
-    try:
-        table = pacsv.read_csv(
-            pa.BufferReader(data),
-            read_options=pacsv.ReadOptions(use_threads=False, column_names=named),
-            parse_options=pacsv.ParseOptions(invalid_row_handler=odd_row, ignore_empty_lines=False),
-            convert_options=pacsv.ConvertOptions(
-                column_types=dict.fromkeys(COLUMNS[:width], pa.string()), strings_can_be_null=False
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{name}: no CSV file of UTF-8 text ({' '.join(str(error).split())})") from None
-    lines = len(table) + len(skipped)
-    line = np.delete(np.arange(first_line, first_line + lines), np.array(skipped, np.int64) - 1)
-    columns = [pc.utf8_trim_whitespace(table[column].combine_chunks()) for column in COLUMNS[:width]]
-    written = np.any([np.asarray(pc.not_equal(column, "")) for column in columns], axis=0)
-    written[: int(header and order is not None)] = False
-    columns, line = [column.filter(pa.array(written)) for column in columns], line[written]
-    bare = np.flatnonzero(np.asarray(pc.equal(columns[0], "")))
+    rows = csv_rows(data, name, named, COLUMNS[:width], header and order is not None, first_line)
+    nameless = Noted("lines without a query")
+    bare = np.flatnonzero(np.asarray(pc.equal(rows.columns[0], "")))
     expected = ",".join(COLUMNS[:width])
-    nameless.add((f"{name}: line {line[row]}: no query; expected {expected}" for row in bare), len(bare))
-    return TextRows(columns, line, wrong, nameless, lines)
-
-
-def _check_text(data: bytes, name: str) -> None:
-    """Refuse bytes that are no UTF-8 before Arrow sees them: its own complaint goes straight to the screen."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        for start in range(0, len(data), DECODED_BYTES):
-            decoder.decode(data[start : start + DECODED_BYTES])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name}: no CSV file of UTF-8 text ({error.reason})") from None
+    nameless.add((f"{name}: line {rows.line[row]}: no query; expected {expected}" for row in bare), len(bare))
+    return NamedRows(rows.columns, rows.line, rows.wrong, rows.lines, nameless)
 
 
 def column_order(data: bytes, width: int) -> tuple[int, ...] | None:
@@ -225,7 +156,7 @@ def column_order(data: bytes, width: int) -> tuple[int, ...] | None:
     return order if sorted(order) == list(range(width)) else None
 
 
-def _check_twice(
+def note_twice(
     name: str, query: Strings, reference: Strings, line: NDArray[np.int64], problems: ProblemList, what: str
 ) -> None:
     codes = [np.asarray(column.dictionary_encode().indices, np.int64) for column in (query, reference)]

@@ -21,13 +21,11 @@ from raybench.formats.disc import (
     COLUMNS,
     HEADINGS,
     MOST_HEADING_BYTES,
-    SHOWN,
     GroundTruth,
-    Noted,
-    TextRows,
     read_columns,
 )
 from raybench.formats.names import Names, Strings, stems
+from raybench.formats.text_rows import SHOWN, Noted, TextRows
 
 MOST_PREDICTIONS = 500_000  # of a submission
 BLOCK_BYTES = 2**25  # a million lines and more: some 300 MB while they are parsed
