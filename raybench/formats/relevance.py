@@ -1,0 +1,192 @@
+"""Truth of one's own data: which references are relevant to which queries, and how much; CSV or Parquet.
+
+Columns are `query`, `reference` and, if there is more to say, `grade`: `positive`, `hard` (relevant, and hard to find),
+`junk` (neither right nor wrong), or a number from 0 (not relevant) upwards. Other columns are passed over. A CSV file
+without names of columns has them in this order. An empty reference lists a query without match.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from raybench.errors import DataError, ProblemList, blamed_on_file, suggestion
+from raybench.formats.disc import HEADINGS, MOST_HEADING_BYTES
+from raybench.formats.grades import Grades, read_grades
+from raybench.formats.images import SUFFIXES
+from raybench.formats.limits import USUAL, Limits
+from raybench.formats.names import Names, Strings, stems, strings
+from raybench.formats.parquet_vectors import open_parquet
+from raybench.formats.text_rows import SHOWN, csv_rows
+
+COLUMNS = ("query", "reference", "grade")
+NAMED = {heading: column for column in COLUMNS[:2] for heading in HEADINGS[column]} | {
+    "grade": "grade",
+    "label": "grade",
+    "relevance": "grade",
+}
+PARQUET = ".parquet"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of text, and the line (of CSV) or row (of Parquet) of each of their rows."""
+
+    columns: list[Strings]
+    line: NDArray[np.int64]
+    unit: str
+
+    def place(self, row: int) -> str:
+        return f"{self.unit} {self.line[row]}"
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """Pairs by name with their grades; `unmatched` are queries that are listed without a reference."""
+
+    name: str
+    pairs: Table
+    grades: Grades
+    unmatched: Strings
+
+    def __len__(self) -> int:
+        return len(self.pairs.line)
+
+    def indices(
+        self, queries: Names, references: Names, problems: ProblemList
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Query and reference of every pair as indices into these sets; names of none and double pairs are noted."""
+        found = []
+        for what, known, wanted in zip(COLUMNS, (queries, references), self.pairs.columns, strict=False):
+            index = matched_indices(known, wanted)
+            unknown = np.flatnonzero(index < 0)
+            lines = [
+                f"{self.name}: {self.pairs.place(row)}: {what} {wanted[row].as_py()!r} is not among the "
+                f"{what.replace('query', 'querie')}s{_nearest(wanted[row].as_py(), known)}; "
+                "mend the file or bring the image"
+                for row in unknown[:SHOWN].tolist()
+            ]
+            problems.add_first(lines, len(unknown), self.name, f"lines name an unknown {what}")
+            found.append(index)
+        lone = matched_indices(queries, self.unmatched)
+        if np.any(lone < 0):
+            first = self.unmatched[int(np.flatnonzero(lone < 0)[0])].as_py()
+            problems.add(
+                f"{self.name}: query {first!r}, listed without a reference, is not among the queries "
+                f"({np.count_nonzero(lone < 0):,} such)"
+            )
+        query, reference = found
+        self._note_twice(query, reference, problems)
+        return query, reference
+
+    def _note_twice(self, query: NDArray[np.int64], reference: NDArray[np.int64], problems: ProblemList) -> None:
+        """Note pairs that come twice, perhaps by other spellings of a name."""
+        order = np.lexsort((np.arange(len(query)), reference, query))
+        one, other = order[:-1], order[1:]
+        same = (query[one] == query[other]) & (reference[one] == reference[other])
+        same &= (query[one] >= 0) & (reference[one] >= 0)
+        lines = [
+            f"{self.name}: {self.pairs.place(first)} and {self.pairs.place(second)}: the same pair twice "
+            f"({', '.join(repr(column[first].as_py()) for column in self.pairs.columns)}); keep one"
+            for first, second in zip(one[same][:SHOWN].tolist(), other[same][:SHOWN].tolist(), strict=True)
+        ]
+        problems.add_first(lines, int(same.sum()), self.name, "pairs that come twice")
+
+
+def matched_indices(known: Names, wanted: Strings) -> NDArray[np.int64]:
+    """The index of each wanted name: as it is written, else without its image suffix, else also without folders.
+
+    >>> matched_indices(Names.of(["a", "cat/1"]), strings(["a", "x/a.jpg", "cat/1.png", "b"])).tolist()
+    [0, 0, 1, -1]
+    """
+    index = known.indices(wanted)
+    for spelled in (_without_suffix, stems):
+        missing = np.flatnonzero(index < 0)
+        if not len(missing):
+            break
+        index[missing] = known.indices(spelled(wanted.take(pa.array(missing))))
+    return index
+
+
+def _without_suffix(names: Strings) -> Strings:
+    return pc.replace_substring_regex(names, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
+
+
+def _nearest(name: str, known: Names) -> str:
+    """What such names look like, in words."""
+    if not len(known):
+        return ", of which there are none"
+    near = suggestion(name, known.array.slice(0, 1_000).to_pylist())
+    return near or f", which are {known[0]!r} …"
+
+
+def read_relevance(data: bytes, name: str, limits: Limits = USUAL) -> Relevance:
+    """The pairs of a file; raises Problems."""
+    problems = ProblemList()
+    table = _parquet(data, name, limits) if name.lower().endswith(PARQUET) else _csv(data, name, problems)
+    query, reference, grade = table.columns
+    nameless = np.flatnonzero(np.asarray(pc.equal(query, "")))
+    lines = [f"{name}: {table.place(row)}: no query; expected query,reference" for row in nameless[:SHOWN].tolist()]
+    problems.add_first(lines, len(nameless), name, "lines without a query")
+    paired = np.asarray(pc.not_equal(reference, ""))
+    grades = read_grades(name, grade, table.place, paired, problems)
+    lone = query.filter(pa.array(~paired))
+    both = np.flatnonzero(np.asarray(pc.is_in(query, value_set=lone)) & paired) if len(lone) else np.zeros(0, np.int64)
+    lines = [
+        f"{name}: {table.place(row)}: query {query[row].as_py()!r} has a reference here and is elsewhere listed "
+        "without one"
+        for row in both[:SHOWN].tolist()
+    ]
+    problems.add_first(lines, len(both), name, "such lines")
+    if not problems.lines and not np.any(grades.gain[paired] > 0):
+        problems.add(f"{name}: no relevant pair; expected lines query,reference")
+    problems.check()
+    kept = pa.array(paired)
+    pairs = Table([query.filter(kept), reference.filter(kept)], table.line[paired], table.unit)
+    return Relevance(name, pairs, grades.at(paired), lone)
+
+
+def _csv(data: bytes, name: str, problems: ProblemList) -> Table:
+    first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:MOST_HEADING_BYTES].decode("utf-8", "replace")
+    cells = [re.sub(r'[\s"]', "", cell).lower() for cell in first.split(",")]
+    known = [NAMED.get(cell, "") for cell in cells]
+    header = {"query", "reference"} <= set(known)
+    if not header and len(cells) not in (2, 3):
+        raise DataError(
+            f"{name}: its first line has {len(cells)} columns and does not name them; expected query,reference or "
+            "query,reference,grade, or a first line with these names"
+        )
+    if header and len({column for column in known if column}) < len([column for column in known if column]):
+        raise DataError(f"{name}: its first line names a column twice ({first.strip()})")
+    columns = [column or f"column {place}" for place, column in enumerate(known)] if header else COLUMNS[: len(cells)]
+    wanted = [column for column in COLUMNS if column in columns]
+    rows = csv_rows(data, name, columns, wanted, header)
+    rows.wrong.note(name, problems)
+    found = dict(zip(wanted, rows.columns, strict=True))
+    empty = pa.array([""] * len(rows.line), pa.string())
+    return Table([found.get(column, empty) for column in COLUMNS], rows.line, "line")
+
+
+def _parquet(data: bytes, name: str, limits: Limits) -> Table:
+    with blamed_on_file(f"{name}: its columns can't be read", "write it again"):
+        file, sizes = open_parquet(io.BytesIO(data), name)
+        there = file.schema_arrow.names
+        known = {NAMED[column.lower()]: column for column in reversed(there) if column.lower() in NAMED}
+        if not {"query", "reference"} <= known.keys():
+            raise DataError(f"{name}: has the columns {', '.join(there)}; expected query, reference and perhaps grade")
+        limits.check_unpacked(sum(sizes.get(column, 0) for column in known.values()), name, "its pairs")
+        table = file.read(columns=list(known.values()), use_threads=False)
+        columns = {what: _as_text(table[column]) for what, column in known.items()}
+    empty = pa.array([""] * len(table), pa.string())
+    found = [columns.get(column, empty) for column in COLUMNS]
+    return Table(found, np.arange(1, len(table) + 1), "row")
+
+
+def _as_text(column: pa.ChunkedArray) -> Strings:
+    return pc.utf8_trim_whitespace(pc.fill_null(strings(column), ""))
