@@ -258,10 +258,10 @@ def missed_originals(
 
 def _panel(label: str, images: PictureSet, index: int, right: bool | None = None) -> Panel:
     """An image of a set; one that is gone or broken by now leaves its frame empty."""
-    return Panel(label, images.names[index], _pixels(images, index), right)
+    return Panel(label, images.names[index], pixels_of(images, index), right)
 
 
-def _pixels(images: PictureSet, index: int) -> NDArray[np.uint8] | None:
+def pixels_of(images: PictureSet, index: int) -> NDArray[np.uint8] | None:
     """An image of a set, if it can be read."""
     try:
         return images.source.decoded(index, images.source.read(index))
