@@ -18,6 +18,7 @@ from raybench.benchmarks.job import Job
 from raybench.benchmarks.options import asked
 from raybench.errors import DataError, ProblemList
 from raybench.formats.parquet_vectors import open_parquet
+from raybench.formats.vector_columns import vector_columns
 from raybench.sources.vector_files import SET_SUFFIXES, SSCD_SUFFIX
 
 ROLES = ("queries", "references", "training")
@@ -25,18 +26,19 @@ WANTED = ROLES[:2]
 # What stands for a set below --data, by its role and one of these.
 KINDS = ("", ".tar", ".zip", ".csv", *(suffix for suffix in SET_SUFFIXES if suffix != SSCD_SUFFIX))
 TABLE_SUFFIX, URI_COLUMN = ".parquet", "uri"
+NAMED_BY = "shortest"  # images in folders by class often share their stems
 
 
 def find_sets(job: Job[RetrievalOptions], problems: ProblemList) -> Mapping[str, ImageSet | None]:
     """The images or vectors of each role; a missing training set is none, anything else that is wrong is noted."""
-    options = job.options
+    options, before = job.options, len(problems.lines)
     if options.descriptor is None and options.descriptor_args:
         problems.add(f"{job.benchmark}: --descriptor-args goes with --descriptor")
     if options.features:
         if options.descriptor:
             problems.add(f"{job.benchmark}: give --descriptor or --features, not both")
         _refuse_idle(job, image_sets.IDLE["features"], "--features", problems)
-        return find_stored(options.features, job.limits, problems)
+        return find_stored(options.features, job.limits, problems, NAMED_BY)
     uris = {role: getattr(options, role) or set_beside(options.data, role) for role in ROLES}
     for role in WANTED:
         if not uris[role]:
@@ -44,16 +46,18 @@ def find_sets(job: Job[RetrievalOptions], problems: ProblemList) -> Mapping[str,
             problems.add(f"{job.benchmark}: no {role}; {where}")
     known: dict[str, str] = {role: uri for role, uri in uris.items() if uri}
     are_vectors = {role: has_vectors(uri, problems) for role, uri in known.items()}
-    if problems.lines or not _agree(job, known, are_vectors, problems):
+    if len(problems.lines) == before:
+        _note_disagreement(job, known, are_vectors, problems)
+    if len(problems.lines) > before:
         return dict.fromkeys(ROLES)
     if not all(are_vectors.values()):
         by_content, limits = job.verify_inputs, job.limits
         return dict.fromkeys(ROLES) | {
-            role: image_sets.pictures(role, uri, by_content, problems, limits=limits) for role, uri in known.items()
+            role: image_sets.pictures(role, uri, by_content, problems, NAMED_BY, limits) for role, uri in known.items()
         }
     stored = {
         role: image_sets.vectors_on_disk(
-            role, [uri], problems, part=role if uri.endswith(SSCD_SUFFIX) else "", limits=job.limits
+            role, [uri], problems, NAMED_BY, part=role if uri.endswith(SSCD_SUFFIX) else "", limits=job.limits
         )
         for role, uri in known.items()
     }
@@ -76,7 +80,8 @@ def has_vectors(uri: str, problems: ProblemList) -> bool:
     with problems.noting():
         try:
             with storage.fetch(uri).open("rb") as file:
-                found = URI_COLUMN not in open_parquet(file, uri)[0].schema_arrow.names
+                columns = open_parquet(file, uri)[0].schema_arrow.names
+                found = URI_COLUMN not in columns or bool(vector_columns(columns))
         except FileNotFoundError:
             raise DataError(f"{uri}: does not exist; expected a list of images, or vectors") from None
         except IsADirectoryError:
@@ -84,24 +89,23 @@ def has_vectors(uri: str, problems: ProblemList) -> bool:
     return found
 
 
-def _agree(
+def _note_disagreement(
     job: Job[RetrievalOptions], uris: Mapping[str, str], are_vectors: Mapping[str, bool], problems: ProblemList
-) -> bool:
-    """Whether the sets are of one kind, which goes with the other options; what does not is noted."""
+) -> None:
+    """Note sets of two kinds, and options that do not go with the one."""
     vectors, images = (
-        [f"--{role} {uris[role]}" for role, is_so in are_vectors.items() if is_so is kind] for kind in (True, False)
+        [f"--{role} {uris[role]}" for role, is_so in are_vectors.items() if is_so is wanted] for wanted in (True, False)
     )
     if vectors and images:
         problems.add(
-            f"{job.benchmark}: {', '.join(vectors)}: vectors, but {', '.join(images)}: images; "
+            f"{job.benchmark}: a mixture, with vectors in {', '.join(vectors)} and images in {', '.join(images)}; "
             "give images for all, with --descriptor, or vectors for all"
         )
     elif images and not job.options.descriptor:
-        problems.add(f"{job.benchmark}: {', '.join(images)}: images, which need --descriptor; or give files of vectors")
+        problems.add(f"{job.benchmark}: images in {', '.join(images)} need a --descriptor; or give files of vectors")
     elif vectors:
         idle = ("descriptor", *image_sets.OF_NETWORKS, "exif_rotate")
         _refuse_idle(job, idle, "vectors", problems)
-    return not problems.lines
 
 
 def _refuse_idle(job: Job[RetrievalOptions], keys: tuple[str, ...], way: str, problems: ProblemList) -> None:
