@@ -296,7 +296,7 @@ def test_pictures_of_one_name_in_several_folders_are_told_apart_by_their_folders
     assert rows_of(tmp_path / "out/results/predictions.csv")[0]["query_id"].startswith("cat/")
 
 
-def test_a_query_that_lies_among_the_references_is_no_match_of_its_own(pictures, raybench, tmp_path):
+def test_copies_of_references_in_another_folder_count_as_other_images(pictures, raybench, tmp_path):
     few = tmp_path / "few"
     few.mkdir()
     names = [path.name for path in sorted((pictures / "references").iterdir())[:3]]
