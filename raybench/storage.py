@@ -12,7 +12,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
@@ -193,7 +193,12 @@ def identity(root: str, entries: Iterable[Entry], by_content: bool) -> str:
     if unstamped:
         content = dict(zip(unstamped, digests, strict=True))
         listed = [entry._replace(stamp=content.get(entry.name, entry.stamp)) for entry in listed]
-    return digest_of("files", listed)
+    return digest_of_entries(listed)
+
+
+def digest_of_entries(entries: Sequence[Entry]) -> str:
+    """The digest of files by what their entries say."""
+    return digest_of("files", list(entries))
 
 
 def exists(uri: str) -> bool:

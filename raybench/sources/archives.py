@@ -1,6 +1,7 @@
 """Images in archives, put together as one set: listed in parallel, names as a folder would have them, one digest.
 
-The digest is made of what the archives hold and their stamps, never of where they lie: moving them changes nothing.
+The digest is made of what the archives hold and their stamps, never of where they lie: moving them changes nothing. By
+content it is that of a folder with the same images.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raybench.digests import digest_of
+from raybench import storage
+from raybench.digests import digest_of, digest_of_bytes
 from raybench.errors import DataError, InputError, ProblemList, Problems
 from raybench.formats.archive_members import Places, Wanted
 from raybench.formats.images import SUFFIXES
@@ -39,18 +41,23 @@ class OpenedArchives:
 def open_archives(root: str, wanted: Wanted, by_content: bool, limits: Limits, store: str) -> OpenedArchives:
     """All wanted members of the archives that a URI names; raises DataError for what is wrong with any."""
     archives = _there(root)
-    versions = in_parallel(lambda one: _version(one, by_content), archives)
-    indexes = _indexes(archives, versions, wanted, limits, store)
+    versions = in_parallel(_version, archives)
+    # Whoever counts by content does not trust stamps, and so no index that was found by one.
+    indexes = _indexes(archives, versions, wanted, limits, "" if by_content else store)
     names, which = _names(root, indexes), np.repeat(np.arange(len(indexes)), [len(one.names) for one in indexes])
     if not names:
         others = sum(one.others for one in indexes)
-        raise DataError(f"{root}: holds {others:,} files and no image ({', '.join(SUFFIXES)}); name another archive")
+        raise DataError(
+            f"{root}: holds {others:,} other files and no image ({', '.join(SUFFIXES)}); name another archive"
+        )
     check_names(root, names)
     order = _order(root, names, which, archives)
     columns = [one.places.columns() for one in indexes]
     places = Places(*(np.concatenate([each[name] for each in columns]) for name in columns[0])).taken(order)
     ordered = tuple(names[place] for place in order.tolist())
     files = ArchiveFiles(root, tuple(archives), ordered, which[order], places)
+    if by_content:
+        return OpenedArchives(files, _content_digest(files))
     sizes = [archive.size_bytes for archive in archives]
     packed = PackedKeys.of(ordered)
     content = [files.which, packed.letters, packed.ends, *places.columns().values()]
@@ -75,11 +82,20 @@ def _there(root: str) -> list[Archive]:
     ]
 
 
-def _version(archive: Archive, by_content: bool) -> str:
-    """The stamp; the digest of the content where there is none, or where stamps do not count (`--verify-inputs`)."""
-    if archive.stamp and not by_content:
-        return archive.stamp
-    return content_digest(archive.uri, archive.size_bytes)
+def _version(archive: Archive) -> str:
+    """The stamp; the digest of the content where a store gives none."""
+    return archive.stamp or content_digest(archive.uri, archive.size_bytes)
+
+
+def _content_digest(files: ArchiveFiles) -> str:
+    """The digest of a folder with the same images, by their content."""
+    order = np.lexsort((files.places.start, files.which)).tolist()
+    entries: dict[int, storage.Entry] = {}
+    for place, content in zip(order, files.read_each(order), strict=True):
+        if isinstance(content, DataError):
+            raise content
+        entries[place] = storage.Entry(files.names[place], len(content), digest_of_bytes(content))
+    return digest_of("images", storage.digest_of_entries([entries[place] for place in range(len(files))]))
 
 
 def _indexes(
