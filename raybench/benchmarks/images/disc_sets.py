@@ -85,7 +85,7 @@ def find_sets(
         return _find_stored(job.options.features, job.limits, problems)
     found = {role: folders[role] or role_folder(job.options.data, role, problems) for role in DISC_FOLDERS}
     return {
-        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
+        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits, store=job.store) if uri else None
         for role, uri in found.items()
     }
 

@@ -1,4 +1,4 @@
-"""Sets of images that copy detection compares: pictures in a folder, or vectors of theirs on disk; and how each becomes
+"""Sets of images that copy detection compares: pictures in files, or vectors of theirs on disk; and how each becomes
 a set of vectors. An image's index is the position of its name in the set's name order. What the sets are to each other,
 and what is true of them, the benchmarks say.
 """
@@ -44,7 +44,10 @@ class ImageOptions(DescribedOptions):
         None, "folder of vector files (.h5, .npz, .parquet), or SSCD's .pt file", "input", is_uri=True
     )
     training: str | None = option(
-        None, "folder of the images that codecs and score norms are trained on", "input", is_uri=True
+        None,
+        "images that codecs and score norms are trained on: folder, archives or list",
+        "input",
+        is_uri=True,
     )
     size: int = option(288, "edge in px to which a model's images are resized", "method")
     preserve_aspect_ratio: bool = option(True, "true: the short edge to --size, false: a square of --size", "method")
@@ -102,7 +105,7 @@ IDLE = {"features": OF_PICTURES, "results": OF_PICTURES + OF_SEARCH}
 
 @dataclass(frozen=True)
 class PictureSet:
-    """Images of one role in a folder, names and files in the same order."""
+    """Images of one role in files, names and files in the same order."""
 
     role: str
     names: Names
@@ -178,11 +181,20 @@ def descriptor_of(job: Job[ImageOptions]) -> ImageSpec | None:
 
 
 def pictures(
-    role: str, root: str, by_content: bool, problems: ProblemList, named_by: str = "stem", limits: Limits = USUAL
+    role: str,
+    root: str,
+    by_content: bool,
+    problems: ProblemList,
+    named_by: str = "stem",
+    limits: Limits = USUAL,
+    store: str = "",
 ) -> PictureSet | None:
-    """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
+    """The pictures of a folder, of archives or a list; None if there are none, which is noted, as are double names.
+
+    What is in an archive is kept in the store, if there is one.
+    """
     try:
-        images = ImageFiles.scan(root, by_content, recursive=True, limits=limits)
+        images = ImageFiles.scan(root, by_content, recursive=True, limits=limits, store=store)
     except InputError as error:
         problems.add(error)
         return None
