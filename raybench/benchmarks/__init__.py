@@ -72,6 +72,11 @@ BENCHMARKS: dict[str, Listed] = {
         "Copydays with distractors: mAP of strong copies, pooled uAP, mAP of every block",
         "--data (Copydays root), --distractors and --descriptor, or --features (vectors)",
     ),
+    "image-retrieval": Listed(
+        "raybench.benchmarks.images.image_retrieval:BENCHMARK",
+        "retrieval of your own images: mAP, precision, recall, nDCG of each query's ranking, pooled µAP",
+        "--queries, --references and --ground-truth, of images with --descriptor, of vectors without; or --features",
+    ),
     "tss": Listed(
         "raybench.benchmarks.tss.tss:BENCHMARK",
         "TSS dense flow and cosegmentation: flow accuracy (T5 = PCK@0.05) and SegIUR of image pairs",

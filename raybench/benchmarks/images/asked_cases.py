@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.images.disc_sets import find_truth, role_folder
-from raybench.benchmarks.images.mistakes import Case
-from raybench.benchmarks.images.sets import pictures
+from raybench.benchmarks.images.mistakes import Case, pixels_of
+from raybench.benchmarks.images.own_labels import OwnTruth, labels_of, own_pairs, truth_uri
+from raybench.benchmarks.images.own_sets import WANTED, has_vectors, set_beside
+from raybench.benchmarks.images.sets import PictureSet, pictures
 from raybench.benchmarks.images.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
 from raybench.errors import ConfigError, DataError, InputError, ProblemList, Problems, blamed_on_file
@@ -91,6 +93,40 @@ def copydays_cases(
     originals = f"{ORIGINAL}/"
     readers = Readers(copies, lambda name: copies(name) if name.startswith(originals) else others(name))
     return _pictures(found_of(out, asked), known, asked, readers, tables)
+
+
+def retrieval_cases(
+    out: str, arguments: dict[str, Any], tables: Sequence[Table], units: Sequence[str]
+) -> list[ReportPicture]:
+    """These queries of an image-retrieval run; none without images, or without its predictions."""
+    data, asked, problems = arguments.get("data"), units[:MOST_ASKED], ProblemList()
+    uris = {role: arguments.get(role) or set_beside(data, role) for role in WANTED}
+    if not all(uri and not has_vectors(uri, problems) for uri in uris.values()):
+        return []
+    try:
+        queries, references = (pictures(role, uri or "", False, problems) for role, uri in uris.items())
+        truth = OwnTruth.read(truth_uri(arguments.get("ground_truth"), data)).relevance
+    except (ConfigError, DataError, Problems):
+        return []
+    if queries is None or references is None:
+        return []
+    pairs = labels_of(truth, queries, references, own_pairs(queries, references), problems).relevant
+    known: Truth = {}
+    places = queries.names.indices(pa.array(asked, pa.string()))
+    for query in places[places >= 0].tolist():
+        true = pairs.reference[pairs.query == query]
+        known[queries.names[query]] = [references.names[reference] for reference in true.tolist()]
+    return _pictures(found_of(out, asked), known, asked, Readers(_reader_of(queries), _reader_of(references)), tables)
+
+
+def _reader_of(images: PictureSet) -> Reader:
+    """Reads the image of a name in a set; None if it is not there or broken."""
+
+    def read(name: str) -> NDArray[np.uint8] | None:
+        index = int(images.names.indices(pa.array([name], pa.string()))[0])
+        return None if index < 0 else pixels_of(images, index)
+
+    return read
 
 
 def found_of(out: str, asked: Sequence[str]) -> Found:
