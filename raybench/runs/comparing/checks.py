@@ -21,7 +21,7 @@ TRUTH = ("ground truth", "benchmarks", "tasks", "truth")  # inputs that say what
 METHOD = ("descriptor", "results", "predictions")  # inputs that are measured
 # Options of the protocol's group that belong to the method, that rows are named by, or that change no figure.
 FREE = (
-    *("codecs", "score_norm", "distance", "post_processing", "task", "split"),
+    *("codecs", "score_norm", "distance", "post_processing", "task", "split", "set"),
     *("metadata", "max_predictions", "export_descriptors", "visualize"),
 )
 ROWS_OF_METHOD = ("codec", "score_norm")  # keys by which one method may have other rows than another
