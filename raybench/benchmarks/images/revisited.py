@@ -29,7 +29,8 @@ from raybench.benchmarks.images.revisited_figures import (
     set_rows,
     set_ties,
 )
-from raybench.benchmarks.images.revisited_sets import RevisitedSet, RevisitedSets, Way, find_sets
+from raybench.benchmarks.images.revisited_inputs import Way, find_sets
+from raybench.benchmarks.images.revisited_sets import RevisitedSet, RevisitedSets
 from raybench.benchmarks.images.sets import ImageOptions
 from raybench.benchmarks.images.ties import note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome
@@ -168,7 +169,7 @@ class RevisitedPlan:
         self, run: Run, described: Mapping[str, Described], vectors: Mapping[str, VectorSet]
     ) -> tuple[list[RankedSet], list[str]]:
         """Where labelled references stand, by codec and set; and a note for each codec that failed."""
-        found, failed = [], list[str]()
+        found, failed = list[RankedSet](), list[str]()
         for one in self.sets.sets:
             distractors = self.sets.distractors_of(one)
             roles = [one.queries.role, one.references.role]

@@ -34,7 +34,7 @@ SETUPS = {  # which labels are right, and which are junk
 RANKS = (1, 5, 10)
 FIGURES = (
     Figure("map", "mean over queries of the trapezoid AP, junk taken out of the ranking first"),
-    Figure("mp_at_1", "mp_at_k: mean precision at k, of lists that end with their last positive"),
+    Figure("mp_at_1", "mean precision at 1 (5, 10), of lists that end with their last positive"),
     Figure("mp_at_5"),
     Figure("mp_at_10"),
 )
