@@ -37,6 +37,7 @@ from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
 from raybench.benchmarks.ties import tie_tables
 from raybench.descriptors.image_descriptors import ImageSpec
+from raybench.digests import digest_of_bytes
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, ProblemList, Problems
 from raybench.extract.images import Described
@@ -92,7 +93,7 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
     if problems.lines:
         raise Problems(problems.lines)
     inputs = image_sets.digests(sets.all, descriptor)
-    inputs |= {f"{one.name}/truth": one.truth_digest for one in sets.sets}
+    inputs |= {f"{one.name}/truth": digest_of_bytes(one.truth) for one in sets.sets}
     notes = [*preprocessing_notes(options, descriptor), *sets.distractor_notes()]
     if job.limit is not None:
         sets = sets.limited(job.limit)
@@ -146,6 +147,10 @@ class RevisitedPlan:
         if first:
             of_first = run.each(score_set, first, version=1).whole
             run.write("tables/{name}.parquet", per_query_file, ["per_query"], first, of_first)
+        if options.export_descriptors:
+            image_sets.export_descriptors(run, sets.all, vectors)
+            whole = sets.sets if job.limit is None else ()
+            run.write("results/{name}", truth_file, [TruthFile(one.truth_name, one.truth) for one in whole])
         samples = revisited_samples(run, first, self._data())
         ties = run.read_each(run.each(set_ties, first, version=1))
         first_scores = [scored[one.codec, one.set_name] for one in first]
@@ -226,6 +231,19 @@ class RevisitedPlan:
             names = [f"{images.role}/{images.names[number]}" for images, index in cut for number in index[:SHOWN]]
             shown = ", ".join(names[:SHOWN]) + (" …" if count > SHOWN else "")
             yield f"CUT SHORT: {count:,} image files end early and were read as far as they go: {shown}."
+
+
+@dataclass(frozen=True)
+class TruthFile:
+    """The truth of a set as its file has it, by the file's place in the tree."""
+
+    name: str
+    content: bytes
+
+
+def truth_file(truth: TruthFile) -> bytes:
+    """The truth beside exported descriptors, so that both are read back together."""
+    return truth.content
 
 
 def length_words(run: Run, sets: Mapping[str, VectorSet]) -> str:

@@ -58,7 +58,7 @@ class RankedSet:
 
     @property
     def name(self) -> str:
-        return f"{self.set_name} by {self.codec}"
+        return f"{self.set_name}_{self.codec}"
 
     @property
     def queries(self) -> int:

@@ -12,7 +12,7 @@ from raybench import storage
 from raybench.benchmarks.images import sets as image_sets
 from raybench.benchmarks.images.revisited_sets import R1M, Labelled, RevisitedSet, RevisitedSets
 from raybench.benchmarks.images.sets import ImageSet, PictureSet, StoredVectors
-from raybench.digests import digest_of, digest_of_bytes
+from raybench.digests import digest_of
 from raybench.errors import ConfigError, ProblemList, quoted
 from raybench.formats.limits import Limits
 from raybench.formats.names import Names, Strings, name_order, strings, without_jpg
@@ -117,7 +117,7 @@ def _find_set(way: Way, name: str, files: Folder, problems: ProblemList) -> Revi
     if isinstance(queries, StoredVectors) and isinstance(references, StoredVectors):
         image_sets.note_other_dimensions((queries, references), problems)
     labelled = Labelled(truth.queries, TruePairs(truth.query, truth.reference), truth.label)
-    return RevisitedSet(name, queries, references, labelled, digest_of_bytes(data))
+    return RevisitedSet(name, queries, references, labelled, data)
 
 
 def _no_truth(name: str, folder: str, files: Folder) -> str:

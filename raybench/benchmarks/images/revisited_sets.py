@@ -42,7 +42,12 @@ class RevisitedSet:
     queries: ImageSet
     references: ImageSet
     labelled: Labelled
-    truth_digest: str
+    truth: bytes  # as its file has it
+
+    @property
+    def truth_name(self) -> str:
+        """The place of the truth below the root."""
+        return f"{self.name}/gnd_{self.name}.json"
 
     @property
     def summary(self) -> str:
