@@ -155,6 +155,30 @@ GUIDES: dict[str, Guide] = {
             "--features VECTORS --codecs PCAW512,L2norm,Flat --out runs/mine --ray off",
         ),
     ),
+    "revisited": Guide(
+        "--data DIR                     the root; a set of any name works\n"
+        "├── roxford5k/                 a set; also rparis6k\n"
+        "│   ├── gnd_roxford5k.json     truth, converted once from gnd_roxford5k.pkl\n"
+        "│   └── jpg/                   4,993 references, 70 queries, which are cropped to their box\n"
+        "└── revisitop1m/               distractors, if there are any: rows SET+r1m\n"
+        "    ├── revisitop1m.txt        their names, with folder and suffix\n"
+        "    └── jpg/ …\n"
+        "--training DIR                 images for codecs that train\n"
+        "--features DIR                 or vectors, in the same tree, with names as in the lists\n"
+        "├── roxford5k/gnd_roxford5k.json\n"
+        f"├── roxford5k/queries.h5       {VECTOR_FILE}\n"
+        "├── roxford5k/references.h5\n"
+        "├── revisitop1m/distractors.h5\n"
+        "└── training.h5",
+        (
+            "http://cmp.felk.cvut.cz/revisitop/ (truth, and where images and distractors are)",
+            "https://github.com/filipradenovic/revisitop (the published tool)",
+        ),
+        (
+            "--data runs/demo/data/landmarks --descriptor thumbnail --out runs/landmarks",
+            "--features VECTORS --set roxford5k,rparis6k --out runs/mine --ray off",
+        ),
+    ),
     "tss": Guide(
         "--data DIR                     the folder Dataset\n"
         "└── FG3DCar/                   a group; also JODS, PASCAL\n"

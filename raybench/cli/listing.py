@@ -55,7 +55,7 @@ def _list_all() -> None:
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
     _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
-    _list_descriptors("images (disc2021, copydays)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    _list_descriptors("images (disc2021, copydays, revisited)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
     _list_descriptors("image pairs: flow methods (tss)", FLOW_METHODS, ())
 
 

@@ -107,6 +107,10 @@ class ImageFiles:
         """The picture in a file's content, RGB; a DataError if it is broken."""
         return decode_image(data, self.uri(item), exif_rotate, self.limits)
 
+    def readable(self, item: int, data: bytes, exif_rotate: bool = False) -> tuple[NDArray[np.uint8], bool]:
+        """The same, and whether the file is cut short: here such a file is broken, other sources may take it."""
+        return self.decoded(item, data, exif_rotate), False
+
     def size(self, item: int, head: bytes, exif_rotate: bool = False) -> tuple[int, int]:
         """Width and height of a picture by the first bytes of its file; a DataError if they do not say."""
         return image_size(head, self.uri(item), exif_rotate, self.limits)
