@@ -155,6 +155,28 @@ GUIDES: dict[str, Guide] = {
             "--features VECTORS --codecs PCAW512,L2norm,Flat --out runs/mine --ray off",
         ),
     ),
+    "patch-pairs": Guide(
+        "--pairs FILE                   lists of pairs: a file, several with commas, or a folder of them\n"
+        "├── mine.csv                   a,b,label lines: names of two patches, 1 (the same point) or 0\n"
+        "└── m50_100000_100000_0.txt    or as PhotoTour has them: patch point … patch point … in whole numbers\n"
+        "--data DIR                     patches, as one of these (single images also in an archive)\n"
+        "├── a.png, x/b.jpg …           single square images of one side, by name; colours become grey\n"
+        "├── patches0000.bmp …          PhotoTour's sheets of 16 x 16 patches, by number, with info.txt\n"
+        "└── SEQ/IM.png …               strips, for names SEQ.IM.PATCH\n"
+        "--features FILE                or vectors: vectors and image_names (.h5, .npz, .parquet), or for patches\n"
+        "                               by number one row each (also .npy, .csv); or a folder SEQ/IM.csv\n"
+        "--results FILE                 or finished distance,label or score,label lines below a header,\n"
+        "                               or .npz with labels, and distances or scores",
+        (
+            "http://matthewalunbrown.com/patchdata/patchdata.html (PhotoTour: liberty, notredame, yosemite)",
+            "https://github.com/DagnyT/hardnet (the published figure: code/EvalMetrics.py)",
+        ),
+        (
+            f"{DEMO_PATCHES} --pairs runs/demo/data/hpatches/pairs --descriptor sift --out runs/pairs-sift",
+            "--pairs LIBERTY/m50_100000_100000_0.txt --data LIBERTY --descriptor torchscript:model.pt "
+            "--input-size 32 --out runs/liberty",
+        ),
+    ),
     "tss": Guide(
         "--data DIR                     the folder Dataset\n"
         "└── FG3DCar/                   a group; also JODS, PASCAL\n"
