@@ -156,17 +156,18 @@ GUIDES: dict[str, Guide] = {
         ),
     ),
     "patch-pairs": Guide(
-        "--pairs FILE                   lists of pairs: a file, several with commas, or a folder of them\n"
-        "├── mine.csv                   a,b,label lines: names of two patches, 1 (the same point) or 0\n"
-        "└── m50_100000_100000_0.txt    or as PhotoTour has them: patch point … patch point … in whole numbers\n"
-        "--data DIR                     patches, as one of these (single images also in an archive)\n"
-        "├── a.png, x/b.jpg …           single square images of one side, by name; colours become grey\n"
-        "├── patches0000.bmp …          PhotoTour's sheets of 16 x 16 patches, by number, with info.txt\n"
+        "--pairs FILE                   lists: a file, several with commas, or a folder\n"
+        "├── mine.csv                   a,b,label lines: two patches, 1 (one point) or 0\n"
+        "└── m50_100000_100000_0.txt    or PhotoTour's: patch point unused patch point …\n"
+        "--data DIR                     patches, as one of these\n"
+        "├── a.png, x/b.jpg …           square images of one side; colours become grey\n"
+        "├── patches0000.bmp …          PhotoTour's sheets of 16 x 16, with info.txt\n"
         "└── SEQ/IM.png …               strips, for names SEQ.IM.PATCH\n"
-        "--features FILE                or vectors: vectors and image_names (.h5, .npz, .parquet), or for patches\n"
-        "                               by number one row each (also .npy, .csv); or a folder SEQ/IM.csv\n"
-        "--results FILE                 or finished distance,label or score,label lines below a header,\n"
-        "                               or .npz with labels, and distances or scores",
+        "--features FILE                or vectors and image_names (.h5, .npz, .parquet);\n"
+        "│                              of patches by number one row each (also .npy, .csv)\n"
+        "└── SEQ/IM.csv …               or a folder of these, for names SEQ.IM.PATCH\n"
+        "--results FILE                 or finished distance,label or score,label lines below\n"
+        "                               a header; or .npz: labels, and distances or scores",
         (
             "http://matthewalunbrown.com/patchdata/patchdata.html (PhotoTour: liberty, notredame, yosemite)",
             "https://github.com/DagnyT/hardnet (the published figure: code/EvalMetrics.py)",

@@ -132,7 +132,7 @@ def _check(benchmark: Benchmark, job: Job[Any], settings: Settings) -> None:
         raise ConfigError("--keep-stages no: the store is shared (--store), other runs may need its stages")
     if job.skip_bad_input and not benchmark.can_skip:
         raise ConfigError(
-            f"{benchmark.name}: --on-bad-input skip: a ranking of whole images has no figure without some of them; "
+            f"{benchmark.name}: --on-bad-input skip: a ranking has no figure without some of what is ranked; "
             "mend the input"
         )
 

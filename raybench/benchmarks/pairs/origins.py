@@ -34,6 +34,7 @@ from raybench.sources.strips import Strips, sequence_entries
 from raybench.sources.vector_blocks import FILE_SUFFIXES, VectorBlocks, has_names
 from raybench.sources.vector_files import SET_SUFFIXES, VectorFiles
 
+LOOKED_AT = 1_000  # lines that name an unknown patch, for their reasons
 MOST_DIGITS = 19  # of a number of 64 bits
 SIGNATURE = r"^[^./,]+\.[^.,]+\.[0-9]{1,9}$"
 
@@ -154,13 +155,14 @@ def _pixels(
 ) -> PairOrigin | None:
     data = job.options.data or ""
     images = ImageFiles.scan(data, by_content=job.verify_inputs, recursive=True, limits=job.limits)
-    numbered = any(one.points is not None for one in lists.values())
-    if numbered or (named.are_numbers and any(SHEET.fullmatch(key) for key in images.keys)):
+    if named.are_numbers and any(SHEET.fullmatch(key) for key in images.keys):
         sheets = PatchSheets.of(images)
         patches = DescribedPatches.of_pixels(job, lambda: sheets)
-        notes = () if sheets.patches is not None else (NO_INFO,)
+        notes = (NO_INFO,) if sheets.patches is None and images.is_there else ()
         digests = _digests(patches, sheets.images)
-        return PairOrigin(patches, sheets.located(named.numbers()), named, digests, grouped=False, notes=notes)
+        place = sheets.located(named.numbers())
+        sheets.counts(np.unique(place[0][place[0] >= 0]).tolist(), problems)
+        return PairOrigin(patches, place, named, digests, grouped=False, notes=notes)
     if named.are_signatures and _has_strips(images, named):
         strips = Strips.scan(data, by_content=job.verify_inputs, limits=job.limits)
         patches = DescribedPatches.of_pixels(job, lambda: strips)
@@ -171,7 +173,7 @@ def _pixels(
     if not len(chosen):
         raise DataError(f"{data}: none of the patches that the pairs name; {_there(keys, named.names)}")
     single = PatchImages.of(images.taken(chosen), problems)
-    if len(set(single.sides_px)) > 1 and not job.options.input_size:
+    if len(set(single.sides_px)) > 1 and 0 not in single.sides_px and not job.options.input_size:
         raise DataError(_sides_differ(single))
     ordered = pc.index_in(keys.take(pa.array(chosen)), value_set=strings(single.images.keys))
     item, patch = single.located(np.asarray(ordered, np.int64)[place])
@@ -243,11 +245,17 @@ def _note_unknown(origin: PairOrigin, lists: Mapping[str, PairList], problems: P
     for stem, one in lists.items():
         a, b = origin.named.sides[stem]
         rows = np.flatnonzero(unknown[a] | unknown[b])
-        lines = []
-        for row in rows[:SHOWN].tolist():
+        lines: dict[str, str] = {}
+        for row in rows[:LOOKED_AT].tolist():
             name = origin.named.names[int(a[row] if unknown[a[row]] else b[row])].as_py()
-            lines.append(f"{one.name}: {one.place(row)}: patch {quoted(name)} is not there; {_why(source, name)}")
-        problems.add_first(lines, len(rows), one.name, "lines that name an unknown patch")
+            why = _why(source, name)
+            cause = why if name.isdigit() else name  # of patches by number one reason goes for many
+            lines.setdefault(cause, f"{one.name}: {one.place(row)}: patch {quoted(name)} is not there; {why}")
+        shown = list(lines.values())[:SHOWN]
+        if len(shown) == 1 < len(rows):
+            problems.add(f"{shown[0]} ({len(rows):,} such lines)")
+        else:
+            problems.add_first(shown, len(rows), one.name, "lines that name an unknown patch")
 
 
 def _why(source: Source, name: str) -> str:

@@ -38,7 +38,7 @@ def _of_list(origin: PairOrigin, stem: str, one: PairList, problems: ProblemList
     ]
     problems.add_first(lines, int(differ.sum()), one.name, "pairs with both labels")
     if again.any():
-        yield f"REPEATED: {int(again.sum()):,} of {len(one):,} pairs of {stem} stand in it before; each counts."
+        yield f"{stem}: {int(again.sum()):,} of {len(one):,} pairs stand in the list before; each counts."
     itself = int(np.count_nonzero(known & (a == b)))
     if itself:
         yield f"ITSELF: {itself:,} of {len(one):,} pairs of {stem} are of a patch with itself, at distance 0."
