@@ -169,18 +169,18 @@ def _pixels(
         return _of_strips(patches, strips, named, problems)
     keys = strings(images.keys)
     index = _matched(data, keys, named.names, problems)
-    chosen, place = np.unique(index[index >= 0], return_inverse=True)
+    chosen, number = np.unique(index[index >= 0], return_inverse=True)
     if not len(chosen):
         raise DataError(f"{data}: none of the patches that the pairs name; {_there(keys, named.names)}")
     single = PatchImages.of(images.taken(chosen), problems)
     if len(set(single.sides_px)) > 1 and 0 not in single.sides_px and not job.options.input_size:
         raise DataError(_sides_differ(single))
     ordered = pc.index_in(keys.take(pa.array(chosen)), value_set=strings(single.images.keys))
-    item, patch = single.located(np.asarray(ordered, np.int64)[place])
-    located = np.full((2, len(index)), -1, np.int32)
-    located[:, index >= 0] = item, patch
+    item, patch = single.located(np.asarray(ordered, np.int64)[number])
+    places = np.full((2, len(index)), -1, np.int32)
+    places[:, index >= 0] = item, patch
     patches = DescribedPatches.of_pixels(job, lambda: single)
-    return PairOrigin(patches, (located[0], located[1]), named, _digests(patches, images), grouped=False)
+    return PairOrigin(patches, (places[0], places[1]), named, _digests(patches, images), grouped=False)
 
 
 NO_INFO = "NO INFO: there is no info.txt beside the sheets, so every cell of the last one counts as a patch."
