@@ -62,6 +62,11 @@ BENCHMARKS: dict[str, Listed] = {
         "HPatches 2017 patch retrieval: trapezoid AP of five views in pools of 100 to 20,000",
         NEEDS_2017,
     ),
+    "patch-pairs": Listed(
+        "raybench.benchmarks.pairs.patch_pairs:BENCHMARK",
+        "listed pairs of one's own patches, or of Brown's PhotoTour: FPR95, TREC AP and ROC AUC",
+        "--pairs, and --data with --descriptor, or --features; or --results (finished distances or scores)",
+    ),
     "disc2021": Listed(
         "raybench.benchmarks.images.disc2021:BENCHMARK",
         "DISC2021 copy detection: pooled µAP over codecs and score normalisations",

@@ -179,6 +179,29 @@ GUIDES: dict[str, Guide] = {
             "--features VECTORS --set roxford5k,rparis6k --out runs/mine --ray off",
         ),
     ),
+    "patch-pairs": Guide(
+        "--pairs FILE                   lists: a file, several with commas, or a folder\n"
+        "├── mine.csv                   a,b,label lines: two patches, 1 (one point) or 0\n"
+        "└── m50_100000_100000_0.txt    or PhotoTour's: patch point unused patch point …\n"
+        "--data DIR                     patches, as one of these\n"
+        "├── a.png, x/b.jpg …           square images of one side; colours become grey\n"
+        "├── patches0000.bmp …          PhotoTour's sheets of 16 x 16, with info.txt\n"
+        "└── SEQ/IM.png …               strips, for names SEQ.IM.PATCH\n"
+        "--features FILE                or vectors and image_names (.h5, .npz, .parquet);\n"
+        "│                              of patches by number one row each (also .npy, .csv)\n"
+        "└── SEQ/IM.csv …               or a folder of these, for names SEQ.IM.PATCH\n"
+        "--results FILE                 or finished distance,label or score,label lines below\n"
+        "                               a header; or .npz: labels, and distances or scores",
+        (
+            "http://matthewalunbrown.com/patchdata/patchdata.html (PhotoTour: liberty, notredame, yosemite)",
+            "https://github.com/DagnyT/hardnet (the published figure: code/EvalMetrics.py)",
+        ),
+        (
+            f"{DEMO_PATCHES} --pairs runs/demo/data/hpatches/pairs --descriptor sift --out runs/pairs-sift",
+            "--pairs LIBERTY/m50_100000_100000_0.txt --data LIBERTY --descriptor torchscript:model.pt "
+            "--input-size 32 --out runs/liberty",
+        ),
+    ),
     "tss": Guide(
         "--data DIR                     the folder Dataset\n"
         "└── FG3DCar/                   a group; also JODS, PASCAL\n"

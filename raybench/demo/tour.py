@@ -32,6 +32,7 @@ STOPS = {  # the benchmarks of the tour, in its order, and what is evaluated by 
     "hpatches-verification": PATCH_DESCRIPTORS,
     "hpatches-matching": PATCH_DESCRIPTORS,
     "hpatches-retrieval": PATCH_DESCRIPTORS,
+    "patch-pairs": PATCH_DESCRIPTORS,
     "disc2021": COPY_DESCRIPTORS,
     "copydays": COPY_DESCRIPTORS,
     "revisited": COPY_DESCRIPTORS,
@@ -72,6 +73,7 @@ def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
     inputs: dict[str, dict[str, Any]] = {
         "hpatches": {"data": patches / "hpatches", "tasks": patches / "tasks", "split": ("full",)},
         "hbench": {"data": patches / "hpatches", "benchmarks": patches / "benchmarks"},
+        "patch": {"data": patches / "hpatches", "pairs": patches / "pairs"},
         "disc2021": {"data": copies / "disc", "codecs": CODECS},
         "copydays": {"data": copies / "copydays", "codecs": CODECS, **beside},
         "revisited": {"data": out / "data" / "landmarks"},
