@@ -111,7 +111,7 @@ COPYDAYS = PublishedSet(
     (
         "counts: the protocol of SSCD's copydays_eval (157, 229, 18 x 157); distractors: docs/Evaluation.md of "
         "facebookresearch/sscd-copy-detection",
-        "addresses: the README of VISSL-like tools, and public loaders of the four archives",
+        "addresses: loaders of the four archives in public repositories",
         "licence: the site",
     ),
 )
@@ -150,7 +150,7 @@ TSS = PublishedSet(
     ),
     (
         "pairs: the site, and Taniai, Sinha, Sato, CVPR 2016; files and licence: Readme.txt of the evaluation kit",
-        "groups: counts as the published tables of the benchmark give them",
+        "pairs of each group: the plan of this project; they add up to the published 400",
     ),
 )
 
@@ -222,6 +222,6 @@ REVISITOP1M = PublishedSet(
     ),
     (
         "addresses and tree: python/download.py of filipradenovic/revisitop",
-        "count: Radenović et al., CVPR 2018, as the published tool's list has it",
+        "count: Radenović et al., CVPR 2018",
     ),
 )

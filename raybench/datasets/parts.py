@@ -1,6 +1,6 @@
 """What a published set is made of, as data: its parts, how files of a part are named, what it is used for.
 
-Whether a folder holds a set, `checking` finds out by one listing. Words and figures only, so that lists do without numpy.
+Whether a folder holds a set, `checking` finds out by one listing. Words and figures only: lists do without numpy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ NOT_STATED = "not stated; see the site"
 
 @dataclass(frozen=True)
 class Numbered:
-    """`count` files of a prefix and a number, from one of these starts: `R000000.jpg`; folders between don't matter."""
+    """`count` files of a prefix and a number, from one of these starts: `R000000.jpg`."""
 
     prefix: str
     digits: int
@@ -20,6 +20,7 @@ class Numbered:
     starts: tuple[int, ...] = (0,)
     suffix: str = ".jpg"
     size_bytes: int | None = None  # of each
+    is_flat: bool = False  # yes: those in folders below do not count
 
     def name(self, number: int) -> str:
         return f"{self.prefix}{number:0{self.digits}d}{self.suffix}"
@@ -79,7 +80,7 @@ Names = Numbered | Counted | Exactly | Grouped | Told
 
 @dataclass(frozen=True)
 class Part:
-    """Files of one role. `folders` are names of the one folder below the root that has them, the published one first."""
+    """Files of one role, in one folder below the root, which has one of the names `folders`, the published first."""
 
     role: str
     folders: tuple[str, ...]

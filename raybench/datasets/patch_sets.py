@@ -183,7 +183,9 @@ KNOWN_2017 = {
 RETRIEVAL_FILES = tuple(
     KnownFile(name, size_bytes, KNOWN_2017.get(name, ""))
     for split, sizes in RETRIEVAL_BYTES.items()
-    for name, size_bytes in zip((f"retr_queries_split-{split}.csv", f"retr_distractors_split-{split}.csv"), sizes)  # noqa: B905
+    for name, size_bytes in zip(
+        (f"retr_queries_split-{split}.csv", f"retr_distractors_split-{split}.csv"), sizes, strict=True
+    )
 )
 
 HPATCHES_TASKS = PublishedSet(
@@ -256,14 +258,14 @@ def _phototour(scene: str, what: str, patches: int, info_bytes: int, pairs_bytes
 ├── info.txt                      one line per patch: its 3D point first
 └── m50_100000_100000_0.txt       the pairs: patch, 3D point, …, patch, 3D point, …""",
         (
-            Part("patches", ("",), Numbered("patches", 4, bitmaps, suffix=".bmp", size_bytes=BITMAP_BYTES)),
+            Part(
+                "patches", ("",), Numbered("patches", 4, bitmaps, suffix=".bmp", size_bytes=BITMAP_BYTES, is_flat=True)
+            ),
             Part("points", ("",), Exactly((KnownFile("info.txt", info_bytes),))),
             Part("pairs", ("",), Exactly((KnownFile("m50_100000_100000_0.txt", pairs_bytes),))),
         ),
         (
-            Use(
-                "patch-pairs --pairs PATH/m50_100000_100000_0.txt --data PATH --descriptor SPEC", ("patches", "pairs")
-            ),
+            Use("patch-pairs --pairs PATH/m50_100000_100000_0.txt --data PATH --descriptor SPEC", ("patches", "pairs")),
             Use("patch-pairs --pairs PATH/m50_100000_100000_0.txt --features VECTORS", ("pairs",)),
         ),
         (
