@@ -203,11 +203,11 @@ def _read(files: Iterable[tuple[_Watch, str, int]], root: str, whole: bool) -> N
 
 def _found(root: str, watch: _Watch, problems: ProblemList, notes: list[str]) -> PartFound:
     """What a part's folder has; what is wrong with it is noted."""
-    part, seen, before = watch.part, watch.tally.seen(), len(problems.lines)
+    part, seen = watch.part, watch.tally.seen()
     where = storage.join(root, watch.folder) if watch.folder else root
     if not watch.files:
         folders = " or ".join(f"{folder}/" for folder in part.folders if folder) or "the folder itself"
-        line = f"{root}: no {part.role}; expected {seen.expected:,} {_things(part)} in {folders}"
+        line = f"{root}: no {part.role}; expected {_expected(part)} in {folders}"
         if part.is_needed:
             problems.add(line)
         else:
@@ -218,7 +218,7 @@ def _found(root: str, watch: _Watch, problems: ProblemList, notes: list[str]) ->
     if isinstance(watch.tally, ExactTally):
         _check_known(where, watch, watch.tally)
     problems.add_first(watch.broken, watch.broken_count, where, f"broken files of {part.role}")
-    return PartFound(part, watch.folder, seen, True, seen.is_whole and len(problems.lines) == before)
+    return PartFound(part, watch.folder, seen, True, seen.is_whole and not watch.broken_count)
 
 
 def _check_known(where: str, watch: _Watch, tally: ExactTally) -> None:
@@ -231,15 +231,17 @@ def _check_known(where: str, watch: _Watch, tally: ExactTally) -> None:
             watch.note_broken(check.lines)
 
 
-def _things(part: Part) -> str:
+def _expected(part: Part) -> str:
+    """The files of a part in words."""
     rule = part.names
     if isinstance(rule, Grouped):
-        return f"folders with {rule.files[0]} …"
+        return f"{rule.count:,} folders with {rule.files[0]} …"
     if isinstance(rule, Numbered):
-        return f"files {rule.name(0)} …"
+        return f"{rule.count:,} files {rule.name(0)} …"
     if isinstance(rule, Exactly):
-        return f"files ({(' or ' if rule.is_choice else ', ').join(one.name for one in rule.files[:2])} …)"
-    return f"files {rule.suffix}"
+        names = [one.name for one in rule.files]
+        return " or ".join(names) if rule.is_choice or len(names) == 1 else f"{len(names)} files, {names[0]} …"
+    return f"{rule.count:,} files {rule.suffix}"
 
 
 def _uses(uses: Iterable[Use], found: Iterable[PartFound], root: str) -> tuple[list[str], list[str]]:

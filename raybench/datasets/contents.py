@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable
 
 from raybench.datasets.parts import KnownFile
-from raybench.datasets.told_names import revisited_names
+from raybench.datasets.told_names import listed_names, revisited_names
 from raybench.errors import DataError
 from raybench.formats.disc import read_ground_truth
 from raybench.formats.flo import flow_size
@@ -26,6 +26,7 @@ READERS: dict[str, Callable[[bytes, str], object]] = {
     "splits": read_splits,
     "true pairs": read_ground_truth,
     "revisited truth": revisited_names,
+    "names": listed_names,
 }
 
 

@@ -212,7 +212,7 @@ REVISITOP1M = PublishedSet(
     ├── revisitop1m.txt         one image per line: FOLDER/NAME.jpg
     └── jpg/FOLDER/NAME.jpg …""",
     (
-        Part("list", ("revisitop1m",), Exactly((KnownFile("revisitop1m.txt"),))),
+        Part("list", ("revisitop1m",), Exactly((KnownFile("revisitop1m.txt", reader="names"),))),
         Part("images", ("revisitop1m/jpg",), Told("revisitop1m/revisitop1m.txt", "lines", 1_001_001)),
     ),
     (Use("revisited --data PATH --descriptor SPEC", ("list", "images"), "further rows <set>+r1m"),),
