@@ -16,7 +16,7 @@ BITMAP_SAYS = 90
 
 def small(name: str) -> PublishedSet:
     """A set with a few files of each kind, whose contents are not known."""
-    return scaled(PUBLISHED[name], dict.fromkeys(("any",), COUNT))
+    return scaled(PUBLISHED[name], {"any": COUNT})
 
 
 def scaled(published: PublishedSet, counts: dict[str, int]) -> PublishedSet:
@@ -58,12 +58,12 @@ def make(published: PublishedSet, root: Path) -> Path:
     return root
 
 
-def content(name: str, is_strip: bool = False) -> bytes:
+def content(name: str, is_strip: bool = False, patches: int = 2) -> bytes:
     """Bytes whose beginning is that of such a file."""
     if name.endswith(".flo"):
         return FLO_MAGIC + b"\2\0\0\0\1\0\0\0" + bytes(16)
     if name.endswith(".png"):
-        width, height = (65, 130) if is_strip else (30, 20)
+        width, height = (65, 65 * patches) if is_strip else (30, 20)
         size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
         return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size + b"\x08\0\0\0\0" + bytes(4) + b"\0\0\0\0IEND\xaeB`\x82"
     if name.endswith(".bmp"):

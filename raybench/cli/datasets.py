@@ -7,7 +7,7 @@ import json
 import shutil
 import textwrap
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from raybench.cli.listing import MOST_WIDTH, tree_line
 from raybench.datasets.parts import Counted, Exactly, Grouped, Numbered, Part, PublishedSet
 from raybench.datasets.published import PUBLISHED
 from raybench.errors import ConfigError, Problems, suggestion
+
+if TYPE_CHECKING:
+    from raybench.datasets.checking import Checked
 
 HELP = """Published data sets: size, licence, links; of one its folders and steps. Downloads nothing.
 
@@ -61,7 +64,7 @@ class SetsGroup(UncutGroup):
         @format_option()
         def show(form: str) -> None:
             if form == "json" or ctx.params.get("form") == "json":
-                click.echo(json.dumps({"set": cmd_name, **_shown(one)}, indent=2, ensure_ascii=False))
+                click.echo(json.dumps({"set": cmd_name, **_shown(one)}, indent=2))
             else:
                 _show(cmd_name, one)
 
@@ -81,7 +84,7 @@ def datasets(ctx: click.Context, form: str) -> None:
         return
     if form == "json":
         rows = [{"set": name, **_shown(one)} for name, one in PUBLISHED.items()]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(rows, indent=2))
         return
     click.echo("published sets (`raybench datasets NAME` shows folders, counts and steps; nothing is downloaded)")
     for name, one in PUBLISHED.items():
@@ -118,7 +121,7 @@ def check(name: str, path: str, read: str, form: str) -> None:
 
     found = check_set(name, PUBLISHED[name], storage.checked(path), read, lambda line: say(line, err=True))
     if form == "json":
-        click.echo(json.dumps(_checked_json(found), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(_checked_json(found), indent=2))
     else:
         _show_checked(found)
     if found.problems:
@@ -187,7 +190,7 @@ def _rule(part: Part) -> str:
     return f"{rule.count:,} files, as {rule.by} names them,"
 
 
-def _checked_json(found: Any) -> dict[str, Any]:
+def _checked_json(found: Checked) -> dict[str, Any]:
     shown = dataclasses.asdict(dataclasses.replace(found, parts=()))
     shown["parts"] = [
         {
@@ -203,7 +206,7 @@ def _checked_json(found: Any) -> dict[str, Any]:
     return shown
 
 
-def _show_checked(found: Any) -> None:
+def _show_checked(found: Checked) -> None:
     from raybench.cli.tables import show_table
     from raybench.engine.progress_words import size
     from raybench.table import Table

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from raybench.datasets.levels import folder_meant
 from raybench.datasets.parts import Exactly, Grouped, Numbered, Part, PublishedSet, Told, Use
 from raybench.datasets.tallies import ExactTally, Seen, Tally, tally_of
 from raybench.errors import DataError, ProblemList
+from raybench.formats.hbench import strip_shape
 from raybench.formats.png import HEADER_BYTES
 from raybench.parallel import in_parallel
 from raybench.sources.nothing_found import why_nothing
@@ -68,6 +70,7 @@ class _Watch:
     files: int = 0
     broken: list[str] = field(default_factory=list)  # words on the first broken files
     broken_count: int = 0
+    patches: dict[str, int] = field(default_factory=dict)  # of each strip that was read
     sample: list[tuple[int, str, int]] = field(default_factory=list)  # a heap of the smallest digests, negated
 
     def note_broken(self, words: Iterable[str]) -> None:
@@ -104,6 +107,7 @@ def check_set(
     if read == "sample":
         for watch in watches:
             _read([(watch, one, size) for _, one, size in sorted(watch.sample)], root, whole=False)
+    _note_uneven(root, [watch for watch in watches if watch.part.has_strips])
     notes: list[str] = []
     found = []
     for part in published.parts:
@@ -185,10 +189,11 @@ def _read(files: Iterable[tuple[_Watch, str, int]], root: str, whole: bool) -> N
         watch, name, size_bytes = one
         uri = storage.join(root, name)
         try:
-            if whole:
-                contents.check_whole(uri, storage.read(uri), watch.part.has_strips)
-            else:
-                contents.check_start(uri, storage.read_start(uri, HEADER_BYTES), size_bytes, watch.part.has_strips)
+            data = storage.read(uri) if whole else storage.read_start(uri, HEADER_BYTES)
+            check = contents.check_whole if whole else contents.check_start
+            check(uri, data, size_bytes, watch.part.has_strips)
+            if watch.part.has_strips:
+                watch.patches[name] = strip_shape(data, uri)[0]
         except DataError as error:
             return str(error)
         except FileNotFoundError:
@@ -199,6 +204,19 @@ def _read(files: Iterable[tuple[_Watch, str, int]], root: str, whole: bool) -> N
     for (watch, _, _), words in zip(chosen, in_parallel(look, chosen), strict=True):
         if words is not None:
             watch.note_broken([words])
+
+
+def _note_uneven(root: str, watches: Iterable[_Watch]) -> None:
+    """Note strips that have fewer or more patches than most of their sequence, as far as they were read."""
+    patches = {name: (count, watch) for watch in watches for name, count in watch.patches.items()}
+    sequences: dict[str, Counter[int]] = {}
+    for name, (count, _) in patches.items():
+        sequences.setdefault(name.partition("/")[0], Counter())[count] += 1
+    for name, (count, watch) in sorted(patches.items()):
+        usual = sequences[name.partition("/")[0]].most_common(1)[0][0]
+        if count != usual:
+            uri = storage.join(root, name)
+            watch.note_broken([f"{uri}: {count:,} patches, other images of its sequence have {usual:,}"])
 
 
 def _found(root: str, watch: _Watch, problems: ProblemList, notes: list[str]) -> PartFound:
@@ -240,7 +258,8 @@ def _expected(part: Part) -> str:
         return f"{rule.count:,} files {rule.name(0)} …"
     if isinstance(rule, Exactly):
         names = [one.name for one in rule.files]
-        return " or ".join(names) if rule.is_choice or len(names) == 1 else f"{len(names)} files, {names[0]} …"
+        origin = f" (made from {rule.files[0].origin}, see the README)" if rule.files[0].origin else ""
+        return " or ".join(names) + origin if rule.is_choice or not names[1:] else f"{len(names)} files, {names[0]} …"
     return f"{rule.count:,} files {rule.suffix}"
 
 

@@ -50,9 +50,9 @@ def check_start(name: str, start: bytes, size_bytes: int, is_strip: bool) -> Non
             raise DataError(f"{name}: says that it has {said:,} bytes and has {size_bytes:,}; it may be cut short")
 
 
-def check_whole(name: str, data: bytes, is_strip: bool) -> None:
+def check_whole(name: str, data: bytes, size_bytes: int, is_strip: bool) -> None:
     """Raise DataError if a file is not whole: a picture without its end mark counts if it can't be decoded either."""
-    check_start(name, data[:HEADER_BYTES], len(data), is_strip)
+    check_start(name, data[:HEADER_BYTES], size_bytes, is_strip)
     lower = name.lower()
     ends = {".png": PNG_END, **dict.fromkeys(JPEG_SUFFIXES, JPEG_END)}
     end = next((mark for suffix, mark in ends.items() if lower.endswith(suffix)), b"")

@@ -171,7 +171,7 @@ def _revisited(name: str, city: str, references: int, licence: str, archives: tu
     ├── {truth}     truth: imlist, qimlist, gnd (made from gnd_{name}.pkl, see the README)
     └── jpg/NAME.jpg …          references and queries""",
         (
-            Part("truth", (name,), Exactly((KnownFile(truth, reader="revisited truth"),))),
+            Part("truth", (name,), Exactly((KnownFile(truth, reader="revisited truth", origin=f"gnd_{name}.pkl"),))),
             Part("images", (f"{name}/jpg",), Told(f"{name}/{truth}", "revisited", references + 70)),
         ),
         (

@@ -36,12 +36,14 @@ class Counted:
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file by its name, with what is known of its content. `reader` is a key of `contents.READERS`."""
+    """A file by its name, with what is known of its content. `reader` is a key of `contents.READERS`; `origin` says
+    what it is made from, where it is not published itself."""
 
     name: str
     size_bytes: int | None = None
     sha256: str = ""
     reader: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True)

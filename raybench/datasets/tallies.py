@@ -67,7 +67,7 @@ class NumberedTally:
             self._twice.add(name)
         self._there[number] = 1
         if self._rule.size_bytes not in (None, size_bytes):
-            self._cut.add(f"{name} has {size_bytes:,}")
+            self._cut.add(f"{name} has {size_bytes:,} bytes")
         return True
 
     def seen(self) -> Seen:
@@ -78,13 +78,14 @@ class NumberedTally:
         wrong = []
         if found < count:
             names = [self._rule.name(start + number) for number in _first_zeros(there)]
-            wrong.append(f"{count - found:,} of {count:,} are missing ({_some(names, count - found)})")
+            wrong.append(f"{count - found:,} of {count:,} missing ({_some(names, count - found)})")
         beyond = sum(self._there) - found
         if beyond:
             wrong.append(f"{beyond:,} more than the {count:,} from {self._rule.name(start)} on; move them elsewhere")
-        wrong += self._twice.lines("are there twice, in several folders; keep one of each")
-        wrong += self._foreign.lines(f"are not of this set, which has {self._rule.name(start)} …; move them elsewhere")
-        wrong += self._cut.lines(f"bytes where {self._rule.size_bytes or 0:,} are expected; cut short or damaged")
+        wrong += self._twice.lines("there twice, in several folders", "keep one of each")
+        wrong += self._foreign.lines(f"not of this set, which has {self._rule.name(start)} …", "move them elsewhere")
+        expected = f"of another size than {self._rule.size_bytes or 0:,} bytes"
+        wrong += self._cut.lines(expected, "cut short or damaged; fetch them again")
         return Seen(found, count, tuple(wrong))
 
 
@@ -102,7 +103,7 @@ class CountedTally:
     def seen(self) -> Seen:
         missing = self._rule.count - self._found
         wrong = f"{self._found:,} files {self._rule.suffix}, expected {self._rule.count:,}"
-        words = f"{abs(missing):,} are missing" if missing > 0 else f"{-missing:,} too many"
+        words = f"{missing:,} missing" if missing > 0 else f"{-missing:,} too many"
         return Seen(self._found, self._rule.count, (f"{wrong}: {words}",) if missing else ())
 
 
@@ -136,7 +137,7 @@ class ExactTally:
             if not found:
                 wrong.append(f"is missing ({' or '.join(self._known)})")
         elif missing:
-            wrong.append(f"{len(missing):,} of {len(self._known):,} are missing ({_some(missing, len(missing))})")
+            wrong.append(f"{len(missing):,} of {len(self._known):,} missing ({_some(missing, len(missing))})")
         for one in self._rule.files:
             if one.name in self._sizes and not self._fits(one):
                 wrong.append(
@@ -174,7 +175,7 @@ class GroupedTally:
         missing = len(absent) if rule.known else rule.count - len(self._groups)
         if missing > 0:
             named = f" ({_some(absent, missing)})" if absent else ""
-            wrong.append(f"{missing:,} of {rule.count:,} folders are missing{named}")
+            wrong.append(f"{missing:,} of {rule.count:,} folders missing{named}")
         if missing < 0:
             wrong.append(f"{len(self._groups):,} folders, expected {rule.count:,}: {-missing:,} too many")
         partial = sorted(group for group, bits in self._groups.items() if bits != all_bits)
@@ -184,7 +185,7 @@ class GroupedTally:
             wrong.append(f"{'; '.join(lacking)}{more}")
         if self._foreign:
             foreign = sorted(self._foreign)
-            wrong.append(f"{len(foreign):,} folders are not of this set ({_some(foreign, len(foreign))})")
+            wrong.append(f"folders that are not of this set: {len(foreign):,} ({_some(foreign, len(foreign))})")
         return Seen(len(self._groups) - len(partial), rule.count, tuple(wrong))
 
     def _lacking(self, group: str) -> list[str]:
@@ -219,7 +220,7 @@ class ToldTally:
         missing = sorted(self._wanted)
         wrong = []
         if missing:
-            wrong.append(f"{len(missing):,} of {self._count:,} are missing ({_some(missing, len(missing))})")
+            wrong.append(f"{len(missing):,} of {self._count:,} missing ({_some(missing, len(missing))})")
         if self._count != rule.count:
             wrong.append(f"{rule.by} names {self._count:,} images, published are {rule.count:,}")
         return Seen(self._found, rule.count, tuple(wrong))
@@ -248,9 +249,10 @@ class _Names:
         if len(self._kept) < MOST_KEPT:
             self._kept.append(name)
 
-    def lines(self, words: str) -> list[str]:
+    def lines(self, words: str, advice: str) -> list[str]:
         """A line of these words, if there are any names."""
-        return [f"{self._count:,} files ({_some(sorted(self._kept), self._count)}) {words}"] if self._count else []
+        named = f"{self._count:,} ({_some(sorted(self._kept), self._count)})"
+        return [f"{words}: {named}; {advice}"] if self._count else []
 
 
 def _first_zeros(there: bytearray) -> Iterable[int]:

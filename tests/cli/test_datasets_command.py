@@ -1,6 +1,7 @@
 """`raybench datasets`: the list, one set, and a check, for people and for machines."""
 
 import json
+import os
 
 import pytest
 from conftest import only_line
@@ -75,6 +76,18 @@ def test_a_check_ends_with_0_and_what_the_set_is_enough_for_or_with_2_and_a_line
     found = json.loads(said.out)
     assert said.code == 2 and found["problems"] == said.errors
     assert [part["good"] for part in found["parts"]] == [True, True, False, True, True, False]
+
+
+def test_names_of_files_neither_command_a_terminal_nor_break_the_lines(raybench, tmp_path, monkeypatch):
+    few = scaled(PUBLISHED["disc2021"], {"any": 2})
+    monkeypatch.setitem(datasets.PUBLISHED, "disc2021", few)
+    make(few, tmp_path)
+    for name in (b"R\x1b[31m.jpg", b"R\nx.jpg", b"R\xff.jpg"):
+        (tmp_path / "val_ref" / os.fsdecode(name)).write_bytes(b"x")
+    for form in ("table", "json"):
+        said = raybench("datasets", "check", "disc2021", tmp_path, "--format", form)
+        assert said.code == 2 and len(said.errors) == 1 and "not of this set" in said.errors[0]
+        assert "\x1b" not in said.out + said.err
 
 
 def test_errors_on_a_wrong_root_name_the_command_that_shows_the_tree(raybench, tmp_path):

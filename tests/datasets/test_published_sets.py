@@ -61,4 +61,4 @@ def test_the_real_pairs_of_tss_are_good_but_for_their_count():
         pytest.skip(f"{REAL}/tss_kit is not on this machine; it is for research use only")
     checked = check_set("tss", PUBLISHED["tss"], str(REAL / "tss_kit/Dataset"), "all")
     assert len(checked.problems) == 6
-    assert all("folders are missing" in line or "in PASCAL/" in line for line in checked.problems)
+    assert all("folders missing" in line or "in PASCAL/" in line for line in checked.problems)

@@ -64,39 +64,52 @@ def gone(folder):
 BROKEN = [
     ("hpatches", removed("i_autannes/h3.png"), "patches: i_autannes lacks h3.png"),
     ("hpatches", removed("i_autannes/t3.png"), "tough patches: i_autannes lacks t3.png"),
-    ("hpatches", written("i_castel/ref.png"), "1 folders are not of this set (i_castel)"),
+    ("hpatches", written("i_castel/ref.png"), "folders that are not of this set: 1 (i_castel)"),
     ("hpatches", written("i_autannes/e1.png", b""), "i_autannes/e1.png: is empty"),
     ("hpatches", written("i_autannes/e1.png", b"<html>404"), "e1.png: no PNG file"),
     ("hpatches", written("i_autannes/e1.png", content("a.png")), "e1.png: 30x20 px; the height of a patch strip"),
-    ("hbench-tasks", removed("matching/train_hard_illum.benchmark"), "1 of 4 are missing (train_hard_illum.benchmark)"),
-    ("hbench-tasks", removed("classification/train_easy_pos.pairs"), "are missing (train_easy_pos.pairs)"),
-    ("hpatches-tasks", removed("verif_neg_intra_split-b.csv"), "1 of 18 are missing (verif_neg_intra_split-b.csv)"),
+    ("hpatches", written("i_autannes/e1.png", content("a.png", True, 3)), "e1.png: 3 patches, other images of its"),
+    ("hbench-tasks", removed("matching/train_hard_illum.benchmark"), "1 of 4 missing (train_hard_illum.benchmark)"),
+    ("hbench-tasks", removed("classification/train_easy_pos.pairs"), "1 of 8 missing (train_easy_pos.pairs)"),
+    ("hpatches-tasks", removed("verif_neg_intra_split-b.csv"), "1 of 18 missing (verif_neg_intra_split-b.csv)"),
     ("hpatches-tasks", removed("splits/splits.json"), "no splits; expected splits.json in splits/"),
     ("hpatches-tasks", written("splits/splits.json", b"{"), "splits.json: no JSON"),
-    ("disc2021", removed("val_ref/R000002.jpg"), "references: 1 of 4 are missing (R000002.jpg)"),
-    ("disc2021", removed("training/T000003.jpg"), "training: 1 of 4 are missing (T000003.jpg)"),
-    ("disc2021", written("val_ref/R9999999.jpg"), "references: 1 files (R9999999.jpg) are not of this set"),
-    ("disc2021", written("val_ref/more/R000001.jpg"), "1 files (more/R000001.jpg) are there twice"),
+    ("disc2021", removed("val_ref/R000002.jpg"), "references: 1 of 4 missing (R000002.jpg)"),
+    ("disc2021", removed("training/T000003.jpg"), "training: 1 of 4 missing (T000003.jpg)"),
+    (
+        "disc2021",
+        written("val_ref/R9999999.jpg"),
+        "references: not of this set, which has R000000.jpg …: 1 (R9999999.jpg)",
+    ),
+    ("disc2021", written("val_ref/more/R000001.jpg"), "there twice, in several folders: 1 (more/R000001.jpg)"),
     ("disc2021", written("val_query/Q00006.jpg"), "queries: 1 more than the 4 from Q00000.jpg on"),
     ("disc2021", written("val_ref/R000001.jpg", b"<html>"), "val_ref/R000001.jpg: no JPEG image (it starts with"),
     ("disc2021", linked("val_ref/R000001.jpg"), "R000001.jpg: is a link to nothing"),
     ("disc2021", removed("val_groundtruth_matches.csv"), "no truth; expected val_groundtruth_matches.csv or public_"),
     ("disc2021", written("val_groundtruth_matches.csv", b"Q1\n"), "val_groundtruth_matches.csv: line 1"),
     ("disc2021", gone("val_query"), "no queries; expected 4 files Q00000.jpg … in val_query/ or queries/"),
-    ("copydays", removed("strong/200100.jpg"), "strong: 3 files .jpg, expected 4: 1 are missing"),
+    ("copydays", removed("strong/200100.jpg"), "strong: 3 files .jpg, expected 4: 1 missing"),
     ("copydays", written("crops/40/x.jpg", content("x.jpg")), "crops: 5 files .jpg, expected 4: 1 too many"),
     ("copydays", gone("jpegqual/75"), "no jpegqual; expected 4 files .jpg in jpegqual/75/"),
     ("tss", removed("JODS/pair1/flow2.flo"), "JODS: truth: pair1 lacks flow2.flo"),
-    ("tss", gone("JODS/pair1"), "JODS: truth: 1 of 4 folders are missing"),
+    ("tss", gone("JODS/pair1"), "JODS: truth: 1 of 4 folders missing"),
     ("tss", written("JODS/pair1/flow1.flo", content("a.flo")[:-3]), "body has 13 bytes (expected 16)"),
-    ("roxford5k", removed("roxford5k/jpg/200100.jpg"), "images: 1 of 4 are missing (200100.jpg)"),
+    ("roxford5k", removed("roxford5k/jpg/200100.jpg"), "images: 1 of 4 missing (200100.jpg)"),
     ("roxford5k", written("roxford5k/gnd_roxford5k.json", b"[]"), "expected a list of names under imlist"),
-    ("rparis6k", removed("rparis6k/gnd_rparis6k.json"), "no truth; expected gnd_rparis6k.json in rparis6k/"),
-    ("revisitop1m", removed("revisitop1m/jpg/200300.jpg"), "images: 1 of 4 are missing (200300.jpg)"),
+    (
+        "rparis6k",
+        removed("rparis6k/gnd_rparis6k.json"),
+        "no truth; expected gnd_rparis6k.json (made from gnd_rparis6k.pkl, see the README) in",
+    ),
+    ("revisitop1m", removed("revisitop1m/jpg/200300.jpg"), "images: 1 of 4 missing (200300.jpg)"),
     ("revisitop1m", written("revisitop1m/revisitop1m.txt", b"200000.jpg\n"), "names 1 images, published are 4"),
     ("revisitop1m", written("revisitop1m/revisitop1m.txt", b"\xff\n"), "revisitop1m.txt: is no UTF-8"),
-    ("liberty", removed("patches0001.bmp"), "patches: 1 of 4 are missing (patches0001.bmp)"),
-    ("liberty", written("patches0001.bmp", content("a.bmp")[:50]), "(patches0001.bmp has 50) bytes where 90"),
+    ("liberty", removed("patches0001.bmp"), "patches: 1 of 4 missing (patches0001.bmp)"),
+    (
+        "liberty",
+        written("patches0001.bmp", content("a.bmp")[:50]),
+        "of another size than 90 bytes: 1 (patches0001.bmp has 50 bytes)",
+    ),
     ("liberty", removed("m50_100000_100000_0.txt"), "no pairs; expected m50_100000_100000_0.txt in the folder itself"),
 ]
 
@@ -234,7 +247,7 @@ def test_a_large_listing_is_read_once_and_no_file_but_the_sample(monkeypatch):
     monkeypatch.setattr(storage, "read_start", lambda uri, count: read.append(uri) or b"\xff\xd8\xff")
     published = scaled(PUBLISHED["disc2021"], {"references": 20_000})
     checked = check_set("disc2021", published, "/nowhere")
-    assert "references: 1 of 20,000 are missing (R000077.jpg)" in checked.problems[0]
+    assert "references: 1 of 20,000 missing (R000077.jpg)" in checked.problems[0]
     assert len(read) == len(set(read)) == 64
 
 
