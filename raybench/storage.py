@@ -160,11 +160,15 @@ def forget_copy(uri: str) -> None:
 
 def list_files(uri: str) -> list[Entry]:
     """Every file below a folder, in name order; a missing folder has none."""
+    return sorted(each_file(uri), key=attrgetter("name"))
+
+
+def each_file(uri: str) -> Iterator[Entry]:
+    """Every file below a folder as it is listed, in no order, for those who need not hold them all."""
     path = local_path(uri)
     if path is not None:
-        return sorted(_walk(path, ""), key=attrgetter("name"))
-    found = (Entry(name, told.size_bytes or 0, told.stamp) for name, told in remote.listed(uri))
-    return sorted(found, key=attrgetter("name"))
+        return _walk(path, "")
+    return (Entry(name, told.size_bytes or 0, told.stamp) for name, told in remote.listed(uri))
 
 
 def told(uri: str) -> Entry:

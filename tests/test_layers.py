@@ -18,6 +18,7 @@ ORDER = [
     {"node_cache"},
     {"storage"},
     {"sources"},
+    {"datasets"},
     {"descriptors"},
     {"engine"},
     {"extract"},

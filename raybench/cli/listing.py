@@ -69,7 +69,7 @@ def _list_one(name: str) -> None:
     click.echo()
     if guide is not None:
         click.echo("folders (every DIR may also be s3://… or another URL)")
-        click.echo("".join(f"{_tree_line(line, width)}\n" for line in guide.tree.splitlines()))
+        click.echo("".join(f"{tree_line(line, width)}\n" for line in guide.tree.splitlines()))
         click.echo("data\n" + "".join(f"  {source}\n" for source in guide.sources))
     click.echo(f"options (`raybench run {name} --help` explains them)")
     known = options_for(listed.open())
@@ -84,7 +84,7 @@ def _list_one(name: str) -> None:
             click.echo(command_lines(f"raybench run {name} {given}", width))
 
 
-def _tree_line(line: str, width: int) -> str:
+def tree_line(line: str, width: int) -> str:
     """A line of a tree; words behind a name that do not fit go on below their beginning."""
     found = TREE_WORDS.match(line)
     if found is None:

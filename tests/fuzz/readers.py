@@ -18,6 +18,7 @@ from fuzz import seeds
 from raybench.benchmarks.cases import cases_text, parsed_cases
 from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.benchmarks.samples import SamplesIndex, read_sample
+from raybench.datasets import told_names
 from raybench.errors import DataError, ProblemList, RaybenchError
 from raybench.formats import disc, disc_predictions, flo, hbench, hbench_matching, hbench_retrieval, hpatches, shardfile
 from raybench.formats import images as pictures
@@ -300,6 +301,8 @@ READERS = {
         hpatches.read_numbered_pairs, b"s1,t1,idx1,s2,t2,idx2\ni_a,0,3,v_b,5,0\ni_a,1,3,i_a,2,9\n"
     ),
     "hpatches retr_*.csv": text(hpatches.read_reference_patches, b"s,idx\ni_a,0\nv_b,17\n"),
+    "revisited names": text(told_names.revisited_names, b'{"imlist": ["a", "b"], "qimlist": ["c"], "gnd": []}'),
+    "listed names": text(told_names.listed_names, b"a/1.jpg\nb/2.jpg\n"),
     "disc ground truth": Reader(_ground_truth, lambda: [b"query_id,reference_id\nQ1,R1\nQ2,\n", b'Q1,R1\n"Q2",R2\n']),
     "disc predictions": Reader(_predictions, lambda: [PREDICTIONS, PREDICTIONS[28:]]),
     "copydays names": Reader(_layout, lambda: ["\n".join(seeds.NAMES).encode()]),

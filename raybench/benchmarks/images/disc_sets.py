@@ -34,6 +34,7 @@ DISC_FOLDERS = {
     "references": ("val_ref", "references"),
     "training": ("training", "train"),
 }
+SHOWN_BY = "; `raybench datasets disc2021` shows its tree"
 DISC_STEMS = {"queries": ("queries",), "references": ("references", "refs"), "training": ("training", "train")}
 
 
@@ -113,7 +114,7 @@ def role_folder(data: str | None, role: str, problems: ProblemList) -> str | Non
     found = next((uri for uri in known if storage.exists(uri)), None)
     if found is None and role != "training":
         lacking = f"has no folder {' or '.join(DISC_FOLDERS[role])}"
-        problems.add(f"{data}: {_why_no_root(data) or lacking}; expected the DISC root{_root_meant(data)}")
+        problems.add(f"{data}: {_why_no_root(data) or lacking}; expected the DISC root{_root_meant(data)}{SHOWN_BY}")
     return found
 
 
