@@ -48,7 +48,7 @@ class HfImages(ModelByName):
         """The model's vision tower, and what is taken of it."""
         from raybench.descriptors.hf_network import VisionRows
 
-        tower, projection, missing = _tower(folder, self._path)
+        tower, projection, missing, has_texts = _tower(folder, self._path)
         lacking = [key for key in missing if not key.startswith(POOLER)]
         if lacking:
             raise DataError(
@@ -60,19 +60,20 @@ class HfImages(ModelByName):
         with_option = "interpolate_pos_encoding" in inspect.signature(type(tower).forward).parameters
         network = VisionRows(self._path, tower, projection, self._pooling, self._power, before, with_option)
         if self._pooling is not None:
-            return network, pooling_words(self._pooling, self._power, "patches")
+            return network, pooling_words(self._pooling, self._power, "patches" if has_class else "places")
         if missing:
             raise ConfigError(
                 f"{self._path}: its weights lack the pooler ({missing[0]} …), which would be random numbers; give "
                 f"--pooling {'cls' if has_class else 'avg'}"
             )
-        if projection is not None:
+        if has_texts:
             return network, "the embedding that the model compares with texts"
         return network, "the model's own `pooler_output`"
 
 
-def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str]]:
-    """The part of the model that sees pictures, its projection if there is one, and which of their weights lack."""
+def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str], bool]:
+    """The part of the model that sees pictures, its projection if there is one, which of their weights are missing, and
+    whether another part reads texts."""
     import torch
     import transformers
 
@@ -97,7 +98,7 @@ def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str]]:
         tower, prefix = model.vision_model, "vision_model."
     projection = getattr(model, "visual_projection", None) if tower is not model else None
     parts = (prefix, "visual_projection.") if projection is not None else (prefix,)
-    return tower, projection, [key.removeprefix(prefix) for key in missing if key.startswith(parts)]
+    return tower, projection, [key.removeprefix(prefix) for key in missing if key.startswith(parts)], tower is not model
 
 
 def tokens_before(tower: torch.nn.Module) -> tuple[int, bool]:

@@ -52,7 +52,7 @@ class TimmImages(ModelByName):
         if self._pooling is None:
             return model, "what the model feeds its classifier with"
         before = getattr(model, "num_prefix_tokens", int(has_class))
-        words = pooling_words(self._pooling, self._power, "patches")
+        words = pooling_words(self._pooling, self._power, "patches" if has_class else "places")
         return FeatureRows(model, self._pooling, self._power, before), words
 
 

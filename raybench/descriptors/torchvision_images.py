@@ -56,7 +56,7 @@ class TorchvisionImages(ModelByName):
         if not hasattr(model, place):
             raise ConfigError(f"{self._path}: its pooling is no layer of its own; leave --pooling out")
         network = SeenRows(model, place, self._pooling, self._power, int(has_class))
-        return network, pooling_words(self._pooling, self._power, "patches" if has_class else "places of the map")
+        return network, pooling_words(self._pooling, self._power, "patches" if has_class else "places")
 
 
 def _models(name: str) -> Any:
