@@ -18,6 +18,7 @@ from raybench.descriptors import (
     FLOW_METHODS,
     IMAGE_DESCRIPTORS,
     IMAGE_MODEL_FILES,
+    IMAGE_MODEL_NAMES,
     MODEL_FILES,
     RUN_CODE,
 )
@@ -25,6 +26,11 @@ from raybench.errors import ConfigError, suggestion
 
 MOST_WIDTH = 110
 TREE_WORDS = re.compile(r"(.*\S\s{2,})(\S.*)")
+NAMES = {  # what follows the kind of a model by name
+    "hf": "FOLDER, hf:s3://… or hf:NAME (transformers; NAME from its local cache; runs no code from it",
+    "timm": "NAME (timm; weights from its local cache or --weights; runs no code from them",
+    "torchvision": "NAME (torchvision; weights from torch's local cache or --weights; runs no code from them",
+}
 TRUST = "runs code from that file: only use files you trust"
 
 
@@ -55,7 +61,9 @@ def _list_all() -> None:
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
     _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
-    _list_descriptors("images (disc2021, copydays, revisited)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    _list_descriptors("images (disc2021, copydays, revisited, image-retrieval)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    for kind in IMAGE_MODEL_NAMES:
+        click.echo(f"  {kind}:{NAMES[kind]}; needs raybench[{kind}])")
     _list_descriptors("image pairs: flow methods (tss)", FLOW_METHODS, ())
 
 

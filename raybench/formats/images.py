@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +144,8 @@ class Preprocess:
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD
     interpolation: str = FILTER
+
+    divisor: ClassVar[float] = 255.0  # of grey levels
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
