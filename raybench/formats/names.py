@@ -71,7 +71,21 @@ def shortest(names: Strings) -> Strings:
     return bare if pc.count_distinct(bare).as_py() == len(bare) else without_suffix(paths(names))
 
 
-NORMALISERS: dict[str, Callable[[Strings], Strings]] = {"stem": stems, "path": paths, "shortest": shortest}
+def without_jpg(names: Strings) -> Strings:
+    """Names as they are, without a leading `./` and a trailing `.jpg`, which lists of Revisited Oxford and Paris omit.
+
+    >>> without_jpg(strings(["oxford_000317", "./00/0000012.jpg"])).to_pylist()
+    ['oxford_000317', '00/0000012']
+    """
+    return pc.replace_substring_regex(paths(names), r"(?i)\.jpg$", "")
+
+
+NORMALISERS: dict[str, Callable[[Strings], Strings]] = {
+    "stem": stems,
+    "path": paths,
+    "without_jpg": without_jpg,
+    "shortest": shortest,
+}
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,13 @@ from raybench.benchmarks.images.own_sets import NAMED_BY, WANTED, has_vectors, s
 from raybench.benchmarks.images.sets import PictureSet, pictures
 from raybench.benchmarks.images.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
-from raybench.errors import ConfigError, DataError, ProblemList, Problems, blamed_on_file
+from raybench.errors import ConfigError, DataError, InputError, ProblemList, Problems, blamed_on_file
 from raybench.formats.copydays import ORIGINAL, CopydaysLayout
 from raybench.formats.images import SUFFIXES, decode_image
+from raybench.sources.archive_names import is_archive
 from raybench.sources.file_names import check_names
-from raybench.sources.image_files import list_images
+from raybench.sources.image_files import ImageFiles, list_images
+from raybench.sources.uri_lists import is_list
 from raybench.table import Table, row_name
 
 PREDICTIONS = "results/predictions.csv"
@@ -98,11 +100,11 @@ def retrieval_cases(
 ) -> list[ReportPicture]:
     """These queries of an image-retrieval run; none without images, or without its predictions."""
     data, asked, problems = arguments.get("data"), units[:MOST_ASKED], ProblemList()
-    uris = {role: arguments.get(role) or set_beside(data, role) for role in WANTED}
-    if not all(uri and not has_vectors(uri, problems) for uri in uris.values()):
-        return []
+    uris = {role: arguments.get(role) or set_beside(data, role) or "" for role in WANTED}
     try:
-        queries, references = (pictures(role, uri or "", False, problems, NAMED_BY) for role, uri in uris.items())
+        if not all(uri and not has_vectors(uri) for uri in uris.values()):
+            return []
+        queries, references = (pictures(role, uri, False, problems, NAMED_BY) for role, uri in uris.items())
         truth = OwnTruth.read(truth_uri(arguments.get("ground_truth"), data)).relevance
     except (ConfigError, DataError, Problems):
         return []
@@ -173,8 +175,12 @@ def query_case(query: str, found: Sequence[tuple[str, float]], true: Sequence[st
 def _reader(root: str) -> Reader:
     """Reads the image of a name in a folder, with a suffix or without; None if it is not there or broken.
 
+    In archives and lists images are found by name.
+
     A folder may hold a million images: it is listed only on disk, once, for images that are in folders below it.
     """
+    if root and (is_archive(root) or is_list(root)):
+        return _reader_by_name(root)
     below = functools.cache(lambda: _below(root))
 
     def read(name: str) -> NDArray[np.uint8] | None:
@@ -186,6 +192,23 @@ def _reader(root: str) -> Reader:
                 data = _content(storage.join(root, below()[name]))
             return decode_image(data, name)
         except (DataError, Problems):
+            return None
+
+    return read
+
+
+def _reader_by_name(root: str) -> Reader:
+    try:
+        images = ImageFiles.scan(root, recursive=True)
+    except InputError:
+        return lambda name: None
+    places = {posixpath.splitext(posixpath.basename(key))[0]: place for place, key in enumerate(images.keys)}
+    places |= {key: place for place, key in enumerate(images.keys)}
+
+    def read(name: str) -> NDArray[np.uint8] | None:
+        try:
+            return images.decoded(places[name], images.read(places[name])) if name in places else None
+        except DataError:
             return None
 
     return read

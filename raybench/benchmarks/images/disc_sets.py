@@ -34,6 +34,7 @@ DISC_FOLDERS = {
     "references": ("val_ref", "references"),
     "training": ("training", "train"),
 }
+SHOWN_BY = "; `raybench datasets disc2021` shows its tree"
 DISC_STEMS = {"queries": ("queries",), "references": ("references", "refs"), "training": ("training", "train")}
 
 
@@ -85,7 +86,7 @@ def find_sets(
         return find_stored(job.options.features, job.limits, problems)
     found = {role: folders[role] or role_folder(job.options.data, role, problems) for role in DISC_FOLDERS}
     return {
-        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
+        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits, store=job.store) if uri else None
         for role, uri in found.items()
     }
 
@@ -115,7 +116,7 @@ def role_folder(data: str | None, role: str, problems: ProblemList) -> str | Non
     found = next((uri for uri in known if storage.exists(uri)), None)
     if found is None and role != "training":
         lacking = f"has no folder {' or '.join(DISC_FOLDERS[role])}"
-        problems.add(f"{data}: {_why_no_root(data) or lacking}; expected the DISC root{_root_meant(data)}")
+        problems.add(f"{data}: {_why_no_root(data) or lacking}; expected the DISC root{_root_meant(data)}{SHOWN_BY}")
     return found
 
 

@@ -7,7 +7,6 @@ are images, or all are vectors. What is true of them `own_labels` says.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 
 from raybench import storage
 from raybench.benchmarks.images import sets as image_sets
@@ -16,16 +15,14 @@ from raybench.benchmarks.images.retrieval_options import RetrievalOptions
 from raybench.benchmarks.images.sets import ImageSet
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.options import asked
-from raybench.errors import DataError, ProblemList
-from raybench.formats.parquet_vectors import open_parquet
-from raybench.formats.vector_columns import vector_columns
+from raybench.errors import ProblemList
+from raybench.sources.uri_lists import is_image_list
 from raybench.sources.vector_files import SET_SUFFIXES, SSCD_SUFFIX
 
 ROLES = ("queries", "references", "training")
 WANTED = ROLES[:2]
 # What stands for a set below --data, by its role and one of these.
 KINDS = ("", ".tar", ".zip", ".csv", *(suffix for suffix in SET_SUFFIXES if suffix != SSCD_SUFFIX))
-TABLE_SUFFIX, URI_COLUMN = ".parquet", "uri"
 NAMED_BY = "shortest"  # images in folders by class often share their stems
 
 
@@ -45,15 +42,19 @@ def find_sets(job: Job[RetrievalOptions], problems: ProblemList) -> Mapping[str,
             where = f"{options.data} has none" if options.data else f"give --{role}, or --features with vectors"
             problems.add(f"{job.benchmark}: no {role}; {where}")
     known: dict[str, str] = {role: uri for role, uri in uris.items() if uri}
-    are_vectors = {role: has_vectors(uri, problems) for role, uri in known.items()}
+    are_vectors: dict[str, bool] = {}
+    for role, uri in known.items():
+        with problems.noting():
+            are_vectors[role] = has_vectors(uri)
     if len(problems.lines) == before:
         _note_disagreement(job, known, are_vectors, problems)
     if len(problems.lines) > before:
         return dict.fromkeys(ROLES)
     if not all(are_vectors.values()):
-        by_content, limits = job.verify_inputs, job.limits
+        by_content, limits, store = job.verify_inputs, job.limits, job.store
         return dict.fromkeys(ROLES) | {
-            role: image_sets.pictures(role, uri, by_content, problems, NAMED_BY, limits) for role, uri in known.items()
+            role: image_sets.pictures(role, uri, by_content, problems, NAMED_BY, limits, store)
+            for role, uri in known.items()
         }
     stored = {
         role: image_sets.vectors_on_disk(
@@ -71,22 +72,10 @@ def set_beside(data: str | None, role: str) -> str | None:
     return next((uri for uri in known if storage.exists(uri)), None)
 
 
-def has_vectors(uri: str, problems: ProblemList) -> bool:
-    """Whether a set is a file of vectors, by its name; of Parquet by its columns: a list of images has URIs."""
-    suffix = PurePosixPath(uri).suffix.lower()
-    if suffix != TABLE_SUFFIX:
-        return suffix in SET_SUFFIXES
-    found = False
-    with problems.noting():
-        try:
-            with storage.fetch(uri).open("rb") as file:
-                columns = open_parquet(file, uri)[0].schema_arrow.names
-                found = URI_COLUMN not in columns or bool(vector_columns(columns))
-        except FileNotFoundError:
-            raise DataError(f"{uri}: does not exist; expected a list of images, or vectors") from None
-        except IsADirectoryError:
-            pass  # a folder of images that is named so
-    return found
+def has_vectors(uri: str) -> bool:
+    """Whether a set is a file of vectors, by its name; of Parquet by its columns; raises DataError."""
+    is_file = uri.lower().endswith(SET_SUFFIXES) and not storage.is_folder(uri)
+    return is_file and not is_image_list(uri)
 
 
 def _note_disagreement(

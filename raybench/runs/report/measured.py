@@ -27,12 +27,14 @@ class Measured:
 
     @property
     def moved_by_ties(self) -> bool:
-        return self.worst is not None and self.best is not None and self.best - self.worst > TIES_SHOWN
+        return self.worst is not None and self.best is not None and abs(self.best - self.worst) > TIES_SHOWN
 
     @property
     def sure(self) -> float | None:
         """What it is worth in any order of ties: a descriptor that is the same everywhere wins nothing by them."""
-        return self.value if self.worst is None or self.value is None else min(self.worst, self.value)
+        if self.worst is None or self.best is None or self.value is None:
+            return self.value
+        return max(self.worst, self.value) if self.worst > self.best else min(self.worst, self.value)
 
 
 def mean_of(cells: Sequence[Measured]) -> Measured:

@@ -2,6 +2,8 @@
 
 import csv
 import shutil
+import tarfile
+import zipfile
 
 import numpy as np
 import plain_retrieval as plain
@@ -265,6 +267,41 @@ def retrieval_cases_of(out, *units, **instead):
     arguments = {key: str(value).replace("/data/", "/away/") for key, value in manifest.arguments.items() if value}
     tables = read_tables(str(out), manifest)
     return BENCHMARKS["image-retrieval"].open().cases(str(out), arguments | instead, tables, units)
+
+
+def packed(folder, kind, where):
+    """The pictures of a folder as an archive or a list, named one by one in the latter."""
+    paths = sorted(folder.iterdir())
+    target = where / f"{folder.name}{kind}"
+    if kind == ".tar":
+        with tarfile.open(target, "w") as archive:
+            for path in paths:
+                archive.add(path, path.name)
+    elif kind == ".zip":
+        with zipfile.ZipFile(target, "w") as archive:
+            for path in paths:
+                archive.write(path, path.name)
+    elif kind == ".csv":
+        target.write_text("".join(f"{line}\n" for line in ["uri", *paths]))
+    else:
+        rows = {"uri": [f"file://{path}" for path in paths], "name": [path.stem for path in paths]}
+        pq.write_table(pa.table(rows), target)
+    return target
+
+
+def test_pictures_in_a_folder_archives_and_lists_give_equal_tables(pictures, raybench, tmp_path):
+    run(raybench, tmp_path / "folder", *of_pictures(pictures))
+    for kind in (".tar", ".zip", ".csv", ".parquet"):
+        where = tmp_path / f"in{kind}"
+        where.mkdir()
+        for role in ("queries", "references", "training"):
+            packed(pictures / role, kind, where)
+        shutil.copy(pictures / "ground_truth.csv", where)
+        run(raybench, tmp_path / f"out{kind}", "--data", where, "--descriptor", "thumbnail", *INLINE)
+        for name in ("image_retrieval.csv", "tables/retrieval_figures.csv", "results/predictions.csv"):
+            assert (tmp_path / f"out{kind}" / name).read_bytes() == (tmp_path / "folder" / name).read_bytes(), kind
+        (drawn,) = retrieval_cases_of(tmp_path / f"out{kind}", "Q00000")
+        assert all(panel.jpeg for panel in drawn.panels)
 
 
 def test_truth_in_parquet_is_remembered_where_the_images_are_gone(pictures, raybench, tmp_path):
