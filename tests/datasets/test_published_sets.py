@@ -12,6 +12,7 @@ from raybench.datasets.parts import Exactly
 from raybench.datasets.patch_sets import SEQUENCES
 from raybench.datasets.published import PUBLISHED
 from raybench.formats import copydays
+from raybench.runs.jobs import options_for
 
 REAL = Path("/work/shared/data")
 PLANNED = {"revisited", "patch-pairs"}  # benchmarks that come with their own change
@@ -62,3 +63,13 @@ def test_the_real_pairs_of_tss_are_good_but_for_their_count():
     checked = check_set("tss", PUBLISHED["tss"], str(REAL / "tss_kit/Dataset"), "all")
     assert len(checked.problems) == 6
     assert all("folders missing" in line or "in PASCAL/" in line for line in checked.problems)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_commands_of_a_set_have_options_that_their_benchmarks_take(name):
+    for use in PUBLISHED[name].uses:
+        benchmark, *words = use.command.split()
+        for member in FAMILIES.get(benchmark, (benchmark,)):
+            if member in BENCHMARKS:
+                taken = {f"--{one.name}" for one in options_for(BENCHMARKS[member].open())}
+                assert {word for word in words if word.startswith("--")} <= taken
