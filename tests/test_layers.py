@@ -45,7 +45,10 @@ HOMES = {
         for name in ("cuda", "device_batches", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
     }
     | {"sources/sscd_features.py", "search/by_torch.py", "search/coarse.py"},
-    "cv2": {f"descriptors/{name}.py" for name in ("libraries", "opencv", "pixels", "flow_opencv", "dense_sift")}
+    "cv2": {
+        f"descriptors/{name}.py"
+        for name in ("libraries", "opencv", "patch_canvas", "pixels", "flow_opencv", "dense_sift")
+    }
     | {"demo/hpatches.py", "demo/tss.py", "formats/png.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},
     "pdqhash": {"descriptors/pdq.py"},
