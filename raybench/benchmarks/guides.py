@@ -142,6 +142,53 @@ GUIDES: dict[str, Guide] = {
             "--features VECTORS --codecs PCAW512,L2norm,Flat --out runs/mine --ray off",
         ),
     ),
+    "revisited": Guide(
+        "--data DIR                     the root; a set of any name works\n"
+        "├── roxford5k/                 a set; also rparis6k\n"
+        "│   ├── gnd_roxford5k.json     truth, converted once from gnd_roxford5k.pkl\n"
+        "│   └── jpg/                   4,993 references, 70 queries, which are cropped to their box\n"
+        "└── revisitop1m/               distractors, if there are any: rows SET+r1m\n"
+        "    ├── revisitop1m.txt        their names, with folder and suffix\n"
+        "    └── jpg/ …\n"
+        "--training DIR                 images for codecs that train\n"
+        "--features DIR                 or vectors, in the same tree, with names as in the lists\n"
+        "├── roxford5k/gnd_roxford5k.json\n"
+        f"├── roxford5k/queries.h5       {VECTOR_FILE}\n"
+        "├── roxford5k/references.h5\n"
+        "├── revisitop1m/distractors.h5\n"
+        "└── training.h5",
+        (
+            "http://cmp.felk.cvut.cz/revisitop/ (truth, and where images and distractors are)",
+            "https://github.com/filipradenovic/revisitop (the published tool)",
+        ),
+        (
+            "--data runs/demo/data/landmarks --descriptor thumbnail --out runs/landmarks",
+            "--features VECTORS --set roxford5k,rparis6k --out runs/mine --ray off",
+        ),
+    ),
+    "patch-pairs": Guide(
+        "--pairs FILE                   lists: a file, several with commas, or a folder\n"
+        "├── mine.csv                   a,b,label lines: two patches, 1 (one point) or 0\n"
+        "└── m50_100000_100000_0.txt    or PhotoTour's: patch point unused patch point …\n"
+        "--data DIR                     patches, as one of these\n"
+        "├── a.png, x/b.jpg …           square images of one side; colours become grey\n"
+        "├── patches0000.bmp …          PhotoTour's sheets of 16 x 16, with info.txt\n"
+        "└── SEQ/IM.png …               strips, for names SEQ.IM.PATCH\n"
+        "--features FILE                or vectors and image_names (.h5, .npz, .parquet);\n"
+        "│                              of patches by number one row each (also .npy, .csv)\n"
+        "└── SEQ/IM.csv …               or a folder of these, for names SEQ.IM.PATCH\n"
+        "--results FILE                 or finished distance,label or score,label lines below\n"
+        "                               a header; or .npz: labels, and distances or scores",
+        (
+            "http://matthewalunbrown.com/patchdata/patchdata.html (PhotoTour: liberty, notredame, yosemite)",
+            "https://github.com/DagnyT/hardnet (the published figure: code/EvalMetrics.py)",
+        ),
+        (
+            f"{DEMO_PATCHES} --pairs runs/demo/data/hpatches/pairs --descriptor sift --out runs/pairs-sift",
+            "--pairs LIBERTY/m50_100000_100000_0.txt --data LIBERTY --descriptor torchscript:model.pt "
+            "--input-size 32 --out runs/liberty",
+        ),
+    ),
     "tss": Guide(
         "--data DIR                     the folder Dataset\n"
         f"{PUBLISHED['tss'].tree}\n"

@@ -14,10 +14,13 @@ from raybench.benchmarks.guides import GUIDES, examples_of
 from raybench.benchmarks.options import GROUPS
 from raybench.cli.lines import command_lines
 from raybench.descriptors import (
+    CONTRIB_DESCRIPTORS,
+    CONTRIB_INSTALL,
     DESCRIPTORS,
     FLOW_METHODS,
     IMAGE_DESCRIPTORS,
     IMAGE_MODEL_FILES,
+    IMAGE_MODEL_NAMES,
     MODEL_FILES,
     RUN_CODE,
 )
@@ -25,6 +28,11 @@ from raybench.errors import ConfigError, suggestion
 
 MOST_WIDTH = 110
 TREE_WORDS = re.compile(r"(.*\S\s{2,})(\S.*)")
+NAMES = {  # what follows the kind of a model by name
+    "hf": "FOLDER, hf:s3://… or hf:NAME (transformers; NAME from its local cache; runs no code from it",
+    "timm": "NAME (timm; weights from its local cache or --weights; runs no code from them",
+    "torchvision": "NAME (torchvision; weights from torch's local cache or --weights; runs no code from them",
+}
 TRUST = "runs code from that file: only use files you trust"
 
 
@@ -54,8 +62,12 @@ def _list_all() -> None:
         click.echo(f"  {name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
-    _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
-    _list_descriptors("images (disc2021, copydays)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    plain = [name for name in DESCRIPTORS if name not in CONTRIB_DESCRIPTORS]
+    _list_descriptors("patches (hbench-*, hpatches-*, patch-pairs)", plain, MODEL_FILES)
+    click.echo(f"  with OpenCV's contrib modules: {', '.join(CONTRIB_DESCRIPTORS)}\n    {CONTRIB_INSTALL}")
+    _list_descriptors("images (disc2021, copydays, revisited, image-retrieval)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    for kind in IMAGE_MODEL_NAMES:
+        click.echo(f"  {kind}:{NAMES[kind]}; needs raybench[{kind}])")
     _list_descriptors("image pairs: flow methods (tss)", FLOW_METHODS, ())
 
 

@@ -10,6 +10,7 @@ from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
 from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
+from raybench.demo.landmarks import make_landmarks
 from raybench.demo.tss import make_tss
 from raybench.descriptors import FLOW_METHODS
 from raybench.runs.differing import with_differing_cases
@@ -31,8 +32,10 @@ STOPS = {  # the benchmarks of the tour, in its order, and what is evaluated by 
     "hpatches-verification": PATCH_DESCRIPTORS,
     "hpatches-matching": PATCH_DESCRIPTORS,
     "hpatches-retrieval": PATCH_DESCRIPTORS,
+    "patch-pairs": PATCH_DESCRIPTORS,
     "disc2021": COPY_DESCRIPTORS,
     "copydays": COPY_DESCRIPTORS,
+    "revisited": COPY_DESCRIPTORS,
     "tss": tuple(FLOW_METHODS),
 }
 DRAWS = 1_000  # for the intervals on the page
@@ -54,7 +57,7 @@ def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
 
 def _make_data(folder: Path, session: ComingSession) -> None:
     """The data sets that are not there yet, while Ray comes up."""
-    makers = {"hpatches": make_hpatches, "copies": make_copies, "tss": make_tss}
+    makers = {"hpatches": make_hpatches, "copies": make_copies, "landmarks": make_landmarks, "tss": make_tss}
     missing = [name for name in makers if not (folder / name / "made").exists()]
     if missing:
         session.begin()
@@ -70,8 +73,10 @@ def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
     inputs: dict[str, dict[str, Any]] = {
         "hpatches": {"data": patches / "hpatches", "tasks": patches / "tasks", "split": ("full",)},
         "hbench": {"data": patches / "hpatches", "benchmarks": patches / "benchmarks"},
+        "patch": {"data": patches / "hpatches", "pairs": patches / "pairs"},
         "disc2021": {"data": copies / "disc", "codecs": CODECS},
         "copydays": {"data": copies / "copydays", "codecs": CODECS, **beside},
+        "revisited": {"data": out / "data" / "landmarks"},
         "tss": {"data": flows / "Dataset"},
     }
     given = inputs[benchmark.split("-")[0]]

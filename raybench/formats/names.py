@@ -53,7 +53,20 @@ def paths(names: Strings) -> Strings:
     return pc.replace_substring_regex(names, r"^(\./)+", "")
 
 
-NORMALISERS: dict[str, Callable[[Strings], Strings]] = {"stem": stems, "path": paths}
+def without_jpg(names: Strings) -> Strings:
+    """Names as they are, without a leading `./` and a trailing `.jpg`, which lists of Revisited Oxford and Paris omit.
+
+    >>> without_jpg(strings(["oxford_000317", "./00/0000012.jpg"])).to_pylist()
+    ['oxford_000317', '00/0000012']
+    """
+    return pc.replace_substring_regex(paths(names), r"(?i)\.jpg$", "")
+
+
+NORMALISERS: dict[str, Callable[[Strings], Strings]] = {
+    "stem": stems,
+    "path": paths,
+    "without_jpg": without_jpg,
+}
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def matched_indices(known: Names, wanted: Strings) -> NDArray[np.int64]:
     [0, 0, 1, -1]
     """
     index = known.indices(wanted)
-    for spelled in (_without_suffix, stems):
+    for spelled in (without_suffix, stems):
         missing = np.flatnonzero(index < 0)
         if not len(missing):
             break
@@ -114,7 +114,8 @@ def matched_indices(known: Names, wanted: Strings) -> NDArray[np.int64]:
     return index
 
 
-def _without_suffix(names: Strings) -> Strings:
+def without_suffix(names: Strings) -> Strings:
+    """Names without an image suffix, folders as they are."""
     return pc.replace_substring_regex(names, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
 
 

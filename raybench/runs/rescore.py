@@ -35,6 +35,7 @@ OPTIONS = {
     "copydays": "data",
     "distractors": "distractors",
     "patches": "data",
+    "images": "data",
 }
 # Of those that every run has: what changes neither vectors nor how they are cut. Of a benchmark's own, the protocol.
 OFFERED = ("out", "ground_truth", "seed", "ray", "cpus", "patience", "progress", "overwrite", "max_unpacked_bytes")

@@ -26,6 +26,8 @@ from raybench.formats import tss as tss_files
 from raybench.formats.copydays import CopydaysLayout
 from raybench.formats.limits import Limits
 from raybench.formats.names import Names
+from raybench.formats.pair_lists import read_pair_list
+from raybench.formats.pair_scores import read_pair_scores
 from raybench.formats.vector_kinds import plain_shape, read_plain
 from raybench.formats.whole_numbers import whole_rows
 from raybench.runs.result_file import parsed_figures
@@ -74,6 +76,22 @@ def _plain(suffix: str) -> Callable[[bytes, Path], object]:
         rows = read_plain(data, NAME, suffix, LIMITS)
         assert rows.shape == shape
         return rows
+
+    return read
+
+
+def _numbered(suffix: str) -> Callable[[bytes, Path], object]:
+    """Vectors without names, a row per patch."""
+
+    def read(data: bytes, folder: Path) -> object:
+        from raybench.sources.vector_blocks import VectorBlocks, has_names
+
+        file = folder / f"set{suffix}"
+        file.write_bytes(data)
+        has_names(str(file))
+        blocks = VectorBlocks.plain(str(file), LIMITS)
+        assert sum(len(rows) for _, rows in blocks.read(0, len(blocks.keys))) == blocks.count
+        return blocks
 
     return read
 
@@ -251,6 +269,7 @@ def _onnx(data: bytes, folder: Path) -> object:
     return OnnxImages(str(folder / "m.onnx"), 8, "square").load("cpu")
 
 
+PHOTOTOUR = b"0 0 0 2 0 0 0\n1 0 0 7 3 0 0\n"
 DISTANCES = b"0.5,1\n1.25,0\nnan,1\n3,0\n"
 MATCHES = b"i_a.ref,i_a.e1\n1,0,2\n0.1,0.2,0.3\n2,1,0\n0.5,0.5,0.5\nv_b.ref,v_b.h2\n0,1\n0.1,0.2\n1,0\n0.4,0.5\n"
 LISTS = b"i_a.ref,i_a.e1\ni_a.ref.0,i_a.e1.0\ni_a.ref.1,i_a.e1.1\n"
@@ -258,6 +277,9 @@ PREDICTIONS = b"query_id,reference_id,score\nQ1,R1,0.5\nQ1,R2,0.25\nQ2,R2,1e-3\n
 IMAGE_KINDS = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000")
 READERS = {
     "hbench .pairs": text(hbench.read_pairs, b"i_a.ref.0,i_a.e1.0,1\ni_a.ref.1,v_b.h2.12,0\n", b"i_a.ref.0,v_b.e1.3\n"),
+    "pair list": text(read_pair_list, b"a,b,label\nx/p1.png,p2,1\np3,p4,0\n", b"p1,p2,true\np3,p4,false\n", PHOTOTOUR),
+    "pair scores": text(read_pair_scores, b"distance,label\n0.5,1\n1.25,0\n", b"label,x,score\n1.0,a,-0.5\n0.0,b,-3\n"),
+    "pair scores .npz": Reader(lambda data, _: read_pair_scores(data, "x.npz", LIMITS), seeds.pair_scores, "zip"),
     "hbench .labels": text(hbench.read_labels, b"0\n1\n1\n"),
     "hbench .results": text(hbench.read_distances, b"0.5,1\n1.25,0\n3,0\n", b"1.5\n2\n"),
     "hbench .results, holes": text(lambda data, name: hbench.read_distances(data, name, True), DISTANCES),
@@ -300,6 +322,9 @@ READERS = {
     "tss mask": Reader(lambda data, _: tss_files.read_mask(data, NAME, LIMITS), seeds.strips, "png"),
     "tss image": Reader(lambda data, _: tss_files.read_image(data, NAME, LIMITS), lambda: seeds.images("PNG"), "png"),
     "patch strip": Reader(_strip, seeds.strips, "png"),
+    "patch": Reader(lambda data, _: pictures.grey_levels(data, NAME, LIMITS), seeds.strips, "png"),
+    "numbered .npy": Reader(_numbered(".npy"), seeds.npy),
+    "numbered .npz": Reader(_numbered(".npz"), lambda: [seeds.saved(np.savez, vectors=seeds.ROWS)], "zip"),
     "vectors .npy": Reader(_plain(".npy"), seeds.npy, inputs=2_000),
     "vectors .h5": Reader(_plain(".h5"), lambda: seeds.hdf5(names=False), inputs=4_000),
     "vectors .parquet": Reader(

@@ -114,6 +114,14 @@ def listings() -> list[bytes]:
         return [(one.publish(str(file)), file.read_bytes())[1] for one in found]
 
 
+def pair_scores() -> list[bytes]:
+    labels = np.array([1, 0, 0, 1], np.uint8)
+    return [
+        saved(np.savez, labels=labels, distances=ROWS[0]),
+        saved(np.savez_compressed, labels=labels > 0, scores=-ROWS[1]),
+    ]
+
+
 def npy() -> list[bytes]:
     return [saved(np.save, array) for array in (ROWS, ROWS.astype(np.float64), (255 * ROWS).astype(np.uint8))]
 

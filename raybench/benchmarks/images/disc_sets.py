@@ -83,15 +83,16 @@ def find_sets(
 ) -> Mapping[str, ImageSet | None]:
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
     if job.options.features:
-        return _find_stored(job.options.features, job.limits, problems)
+        return find_stored(job.options.features, job.limits, problems)
     found = {role: folders[role] or role_folder(job.options.data, role, problems) for role in DISC_FOLDERS}
     return {
-        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
+        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits, store=job.store) if uri else None
         for role, uri in found.items()
     }
 
 
-def _find_stored(root: str, limits: Limits, problems: ProblemList) -> dict[str, StoredVectors | None]:
+def find_stored(root: str, limits: Limits, problems: ProblemList) -> dict[str, StoredVectors | None]:
+    """The vectors of each role in the files of a folder; a missing training set is none, what is wrong is noted."""
     found = {}
     for role, stems in DISC_STEMS.items():
         if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raybench.runs.report.layouts import BEST, LOWER_IS_BETTER, MEAN, NOISE_WORDS, Layout, layout_of
+from raybench.metrics.error_rates import LOWER_IS_BETTER
+from raybench.runs.report.layouts import BEST, MEAN, NOISE_WORDS, Layout, layout_of
 from raybench.runs.report.markup import Html, element, joined_html
 from raybench.runs.report.measured import Measured, MeasuredRow, mean_of, measured_rows
 from raybench.runs.report.shown import NamedRun, Section
@@ -67,7 +68,8 @@ class Board:
         if not found:
             return None
         if len(found) == 1 or self.layout.overall == BEST:
-            row, best = max(found, key=lambda pair: pair[1].sure or 0.0)
+            chosen_of = min if self.layout.headline in LOWER_IS_BETTER else max
+            row, best = chosen_of(found, key=lambda pair: pair[1].sure or 0.0)
             words = row.name if len(found) == 1 else f"{row.name}, the best of {len(found)}"
             return Headline(best, words)
         return Headline(mean_of([one for _, one in found]), f"mean of {len(found)} rows")
