@@ -301,7 +301,10 @@ READERS = {
         hpatches.read_numbered_pairs, b"s1,t1,idx1,s2,t2,idx2\ni_a,0,3,v_b,5,0\ni_a,1,3,i_a,2,9\n"
     ),
     "hpatches retr_*.csv": text(hpatches.read_reference_patches, b"s,idx\ni_a,0\nv_b,17\n"),
-    "revisited names": text(told_names.revisited_names, b'{"imlist": ["a", "b"], "qimlist": ["c"], "gnd": []}'),
+    "revisited names": text(
+        told_names.revisited_names,
+        b'{"imlist": ["a", "b"], "qimlist": ["c"], "gnd": [{"bbx": [0,0,9,9], "easy": [0], "hard": [], "junk": []}]}',
+    ),
     "listed names": text(told_names.listed_names, b"a/1.jpg\nb/2.jpg\n"),
     "disc ground truth": Reader(_ground_truth, lambda: [b"query_id,reference_id\nQ1,R1\nQ2,\n", b'Q1,R1\n"Q2",R2\n']),
     "disc predictions": Reader(_predictions, lambda: [PREDICTIONS, PREDICTIONS[28:]]),
