@@ -1,5 +1,6 @@
 """Archives are read as the folder that they were made of, whatever form they have and wherever they lie."""
 
+import itertools
 import os
 import pickle
 import shutil
@@ -36,7 +37,7 @@ def folder(tmp_path_factory):
     (root / LONG).parent.mkdir()
     shutil.copy(root / "R002.jpg", root / f"{LONG}ä.jpg")
     os.link(root / "R003.jpg", root / "hard.jpg")
-    os.symlink("../R005.jpg", root / "below/soft.jpg")
+    (root / "below/soft.jpg").symlink_to("../R005.jpg")
     return root
 
 
@@ -127,7 +128,7 @@ def test_what_is_held_is_bounded_by_a_window(folder, tmp_path, monkeypatch):
     images = scan(pack_tar(folder, tmp_path / "x.tar"))
     monkeypatch.setattr(archive_files, "WINDOW_BYTES", 2_000)
     windows = list(images.files._windows(range(len(images))))
-    assert sum(windows, []) == list(range(len(images)))
+    assert list(itertools.chain(*windows)) == list(range(len(images)))
     assert max(images.files.places.span[window].sum() for window in windows) <= 2_000
 
 
@@ -161,7 +162,7 @@ def test_a_member_of_a_zip_with_another_checksum_is_said(folder, tmp_path):
 
 def test_a_link_to_nothing_is_said_when_it_is_read(tmp_path):
     (tmp_path / "in").mkdir()
-    os.symlink("nowhere.jpg", tmp_path / "in/a.jpg")
+    (tmp_path / "in/a.jpg").symlink_to("nowhere.jpg")
     images = scan(pack_tar(tmp_path / "in", tmp_path / "x.tar"))
     with pytest.raises(DataError, match=r"x\.tar/a\.jpg: is a link to what is no image of the archive"):
         images.read(0)
@@ -169,7 +170,7 @@ def test_a_link_to_nothing_is_said_when_it_is_read(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "tgz", "tar.zst"])
 def test_what_is_compressed_whole_is_refused(tmp_path, suffix):
-    with pytest.raises(ConfigError, match="is compressed as a whole.*unpack it to a plain .tar"):
+    with pytest.raises(ConfigError, match=r"is compressed as a whole.*unpack it to a plain \.tar"):
         is_archive(f"{tmp_path}/x.{suffix}")
 
 
@@ -215,7 +216,7 @@ def test_a_zip_that_unpacks_to_more_than_a_picture_is_refused(tmp_path):
 
 @pytest.mark.parametrize("pattern", ["x-{}.tar", "x-{3..1}.tar", "x-{a..c}.tar", "x-{0..9999999}.tar", "x-{1,1}.tar"])
 def test_a_pattern_that_names_no_archives_is_refused(pattern):
-    with pytest.raises(ConfigError, match="x-{"):
+    with pytest.raises(ConfigError, match="x-"):
         archive_uris(pattern)
 
 
