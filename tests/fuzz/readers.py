@@ -23,14 +23,20 @@ from raybench.errors import DataError, ProblemList, RaybenchError
 from raybench.formats import disc, disc_predictions, flo, hbench, hbench_matching, hbench_retrieval, hpatches, shardfile
 from raybench.formats import images as pictures
 from raybench.formats import tss as tss_files
+from raybench.formats.archive_members import LINK_TO_NOTHING
 from raybench.formats.copydays import CopydaysLayout
+from raybench.formats.forward_bytes import ForwardBytes
+from raybench.formats.image_lists import read_image_list
 from raybench.formats.limits import Limits
 from raybench.formats.names import Names
 from raybench.formats.pair_lists import read_pair_list
 from raybench.formats.pair_scores import read_pair_scores
+from raybench.formats.tar_members import tar_members
 from raybench.formats.vector_kinds import plain_shape, read_plain
 from raybench.formats.whole_numbers import whole_rows
+from raybench.formats.zip_members import zip_content, zip_members
 from raybench.runs.result_file import parsed_figures
+from raybench.sources.archive_index import parsed_index
 from raybench.sources.listings import parsed_listing
 
 OWN_ERRORS = (RaybenchError, shardfile.BrokenShardFile)
@@ -112,6 +118,45 @@ def _named(suffix: str) -> Callable[[bytes, Path], object]:
         assert rows.shape == (len(found), found.dimension)
         assert sorted(index.tolist()) == list(range(len(found)))
         return rows
+
+    return read
+
+
+def _is_picture(name: str) -> bool:
+    return name.endswith(".jpg")
+
+
+def _tar(data: bytes, _: Path) -> object:
+    """Every member lies in the file; a link to nothing nowhere."""
+    places = tar_members(_forward(data), NAME, _is_picture).places
+    assert ((places.start >= 0) & (places.start + places.span <= len(data))).all()
+    assert (places.size == places.span).all()
+    return places
+
+
+def _zip(data: bytes, _: Path) -> object:
+    """The directory, then the content of each member, whole and its start."""
+    places = zip_members(_forward(data), NAME, _is_picture, LIMITS).places
+    contents = []
+    for start, span, size, method, crc in zip(*(one.tolist() for one in places.columns().values()), strict=True):
+        assert 0 <= start <= start + span <= len(data)
+        if method == LINK_TO_NOTHING:
+            continue
+        contents.append(zip_content(data[start : start + span], NAME, method, size, crc))
+        assert zip_content(data[start : start + span], NAME, method, size, crc, 5) == contents[-1][:5]
+    return contents
+
+
+def _forward(data: bytes) -> ForwardBytes:
+    return ForwardBytes(lambda start, end: data[start:end], len(data), far_bytes=2**12)
+
+
+def _image_list(suffix: str) -> Callable[[bytes, Path], object]:
+    def read(data: bytes, _: Path) -> object:
+        found = read_image_list(data, NAME + suffix, LIMITS)
+        assert len(found.uris) == len(found.names) == len(found.line)
+        assert "" not in found.uris.to_pylist()
+        return found
 
     return read
 
@@ -338,6 +383,11 @@ READERS = {
     "named .parquet": Reader(_named(".parquet"), lambda: seeds.parquet(names=True), inputs=2_000),
     "named .pt": Reader(_named(".pt"), seeds.features, "zip"),
     "shard file": Reader(lambda data, _: shardfile.decode(data), seeds.shard_files, "shard", inputs=2_000),
+    "tar": Reader(_tar, seeds.tars),
+    "zip": Reader(_zip, seeds.zips, "zip"),
+    "archive index": Reader(lambda data, _: parsed_index(data, NAME), seeds.indexes, "shard"),
+    "image list .csv": Reader(_image_list(".csv"), lambda: [seeds.LIST, b"name,uri\n,a/b.jpg\nx,c.png\n"]),
+    "image list .parquet": Reader(_image_list(".parquet"), seeds.image_lists),
     "listing": Reader(lambda data, _: parsed_listing(data, NAME), seeds.listings, "shard"),
     "manifest.json": Reader(_manifest, lambda: [json.dumps(seeds.manifest()).encode()]),
     "finished manifest": Reader(
