@@ -62,9 +62,9 @@ def extreme_ranks(
 ) -> tuple[QueryRanks, QueryRanks]:
     """Ranks with others first at equal distance, and with relevant ones first; of pairs that are relevant or junk.
 
-    `fewest` are the references strictly closer than a pair's own, `most` all others that are as near.
+    `fewest` are the references strictly closer than a pair's own, `most` those that are closer or as near.
 
-    >>> tied = np.zeros(2, np.int64), np.array([1, 1]), np.array([4, 4])  # one is closer, five are equal
+    >>> tied = np.zeros(2, np.int64), np.array([1, 1]), np.array([5, 5])  # one is closer, five are equal
     >>> [one.rank.tolist() for one in extreme_ranks(*tied, np.array([True, False]), np.array([False, True]))]
     [[4], [1]]
     """

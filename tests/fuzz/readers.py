@@ -20,7 +20,17 @@ from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.benchmarks.samples import SamplesIndex, read_sample
 from raybench.datasets import told_names
 from raybench.errors import DataError, ProblemList, RaybenchError
-from raybench.formats import disc, disc_predictions, flo, hbench, hbench_matching, hbench_retrieval, hpatches, shardfile
+from raybench.formats import (
+    disc,
+    disc_predictions,
+    flo,
+    hbench,
+    hbench_matching,
+    hbench_retrieval,
+    hpatches,
+    relevance,
+    shardfile,
+)
 from raybench.formats import images as pictures
 from raybench.formats import tss as tss_files
 from raybench.formats.archive_members import LINK_TO_NOTHING
@@ -165,6 +175,16 @@ def _ground_truth(data: bytes, _: Path) -> object:
     truth = disc.read_ground_truth(data, NAME)
     problems = ProblemList()
     return truth.indices(Names.of(["Q1", "Q2"]), Names.of(["R1", "R2"]), problems)
+
+
+def _relevance(name: str) -> Callable[[bytes, Path], object]:
+    def read(data: bytes, _: Path) -> object:
+        truth = relevance.read_relevance(data, name, LIMITS)
+        assert len(truth) == len(truth.grades.gain) == len(truth.grades.hard)
+        assert not np.any(truth.grades.gain < 0) and np.any(truth.grades.gain > 0)
+        return truth.indices(Names.of(["Q1", "Q2"]), Names.of(["R1", "R2"]), ProblemList())
+
+    return read
 
 
 def _predictions(data: bytes, _: Path) -> object:
@@ -352,6 +372,11 @@ READERS = {
     ),
     "listed names": text(told_names.listed_names, b"a/1.jpg\nb/2.jpg\n"),
     "disc ground truth": Reader(_ground_truth, lambda: [b"query_id,reference_id\nQ1,R1\nQ2,\n", b'Q1,R1\n"Q2",R2\n']),
+    "own truth .csv": Reader(
+        _relevance("truth.csv"),
+        lambda: [b"query,reference,grade\nQ1,R1,positive\nQ2,,\nQ1,R2,junk\n", b"Q1,R1.jpg,2\nQ2,x/R2,0.5\n"],
+    ),
+    "own truth .parquet": Reader(_relevance("truth.parquet"), seeds.own_truth),
     "disc predictions": Reader(_predictions, lambda: [PREDICTIONS, PREDICTIONS[28:]]),
     "copydays names": Reader(_layout, lambda: ["\n".join(seeds.NAMES).encode()]),
     "tss pair.txt": text(tss_files.read_pair, b"Image1,Image2\na/b.jpg,c.png\n"),

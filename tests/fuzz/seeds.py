@@ -76,6 +76,13 @@ def parquet(names: bool) -> list[bytes]:
     return files
 
 
+def own_truth() -> list[bytes]:
+    """Truth of one's own data with words, and with numbers."""
+    pairs = {"query": ["Q1", "Q2", "Q1"], "reference": ["R1", "", "R2"]}
+    tables = [pa.table({**pairs, "grade": grades}) for grades in (["hard", None, "junk"], [1.0, None, 0.5])]
+    return [saved(lambda file, table=table: pq.write_table(table, file)) for table in tables]
+
+
 def plain_columns() -> bytes:
     return saved(lambda file: pq.write_table(pa.table({str(i): ROWS[:, i] for i in range(4)}), file))
 

@@ -22,7 +22,7 @@ from raybench import storage
 from raybench.benchmarks.images.disc_sets import find_truth, role_folder
 from raybench.benchmarks.images.mistakes import Case, pixels_of
 from raybench.benchmarks.images.own_labels import OwnTruth, labels_of, own_pairs, truth_uri
-from raybench.benchmarks.images.own_sets import WANTED, has_vectors, set_beside
+from raybench.benchmarks.images.own_sets import NAMED_BY, WANTED, has_vectors, set_beside
 from raybench.benchmarks.images.sets import PictureSet, pictures
 from raybench.benchmarks.images.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
@@ -100,11 +100,11 @@ def retrieval_cases(
 ) -> list[ReportPicture]:
     """These queries of an image-retrieval run; none without images, or without its predictions."""
     data, asked, problems = arguments.get("data"), units[:MOST_ASKED], ProblemList()
-    uris = {role: arguments.get(role) or set_beside(data, role) for role in WANTED}
-    if not all(uri and not has_vectors(uri, problems) for uri in uris.values()):
-        return []
+    uris = {role: arguments.get(role) or set_beside(data, role) or "" for role in WANTED}
     try:
-        queries, references = (pictures(role, uri or "", False, problems) for role, uri in uris.items())
+        if not all(uri and not has_vectors(uri) for uri in uris.values()):
+            return []
+        queries, references = (pictures(role, uri, False, problems, NAMED_BY) for role, uri in uris.items())
         truth = OwnTruth.read(truth_uri(arguments.get("ground_truth"), data)).relevance
     except (ConfigError, DataError, Problems):
         return []

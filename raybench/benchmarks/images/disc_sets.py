@@ -91,15 +91,17 @@ def find_sets(
     }
 
 
-def find_stored(root: str, limits: Limits, problems: ProblemList) -> dict[str, StoredVectors | None]:
+def find_stored(
+    root: str, limits: Limits, problems: ProblemList, named_by: str = "stem"
+) -> dict[str, StoredVectors | None]:
     """The vectors of each role in the files of a folder; a missing training set is none, what is wrong is noted."""
     found = {}
     for role, stems in DISC_STEMS.items():
         if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
-            found[role] = vectors_on_disk(role, [root], problems, part=role, limits=limits)
+            found[role] = vectors_on_disk(role, [root], problems, named_by, part=role, limits=limits)
         else:
             uris = find_vectors(root, stems, problems, role != "training")
-            found[role] = vectors_on_disk(role, uris, problems, limits=limits)
+            found[role] = vectors_on_disk(role, uris, problems, named_by, limits=limits)
     note_other_dimensions(found.values(), problems)
     return found
 

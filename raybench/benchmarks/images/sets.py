@@ -231,7 +231,7 @@ def pictures(
         return None
     names = NORMALISERS[named_by](strings(images.keys))
     order, twice = name_order(names)  # of stems, not of files: `a` stands before `a-b`, `a.jpg` behind it
-    if named_by == "stem":
+    if named_by != "path":  # paths always differ
         for line in double_stems([images.keys[number] for number in np.unique(twice).tolist()]):
             problems.add(f"{root}: {line}; keep one")
     return PictureSet(role, Names(names.take(order)), images.taken(order))

@@ -2,6 +2,8 @@
 
 import csv
 import shutil
+import tarfile
+import zipfile
 
 import numpy as np
 import plain_retrieval as plain
@@ -216,3 +218,219 @@ def test_a_limit_that_leaves_no_labelled_query_gives_empty_figures(raybench, tmp
     run(raybench, tmp_path / "out", *data.given, "--limit", "3", *INLINE)
     (row,) = rows_of(tmp_path / "out/image_retrieval.csv")
     assert [row[name] for name in MAIN] == [""] * len(MAIN)
+
+
+@pytest.fixture(scope="module")
+def pictures(copies, tmp_path_factory):
+    """Folders of real pictures, and truth with several matches of a query and junk."""
+    folder = tmp_path_factory.mktemp("own")
+    for old, new in (("val_query", "queries"), ("val_ref", "references"), ("training", "training")):
+        shutil.copytree(copies / "disc" / old, folder / new)
+    lines = [line for line in (copies / "disc/val_groundtruth_matches.csv").read_text().split()[1:] if line[-1] != ","]
+    known = {line.split(",")[0]: line.split(",")[1] for line in lines}
+    more = [f"{query},R000{number:03},{kind}" for number, query in enumerate(known) for kind in ("hard", "junk")]
+    more = [line for line in more if line.split(",")[1] != known[line.split(",")[0]] and line.endswith("junk")]
+    text = ["query,reference,grade", *(f"{line},positive" for line in lines), *more]
+    (folder / "ground_truth.csv").write_text("\n".join(text) + "\n")
+    return folder
+
+
+def of_pictures(folder):
+    return (
+        *("--queries", folder / "queries", "--references", folder / "references", "--training", folder / "training"),
+        *("--ground-truth", folder / "ground_truth.csv", "--descriptor", "thumbnail", *INLINE),
+    )
+
+
+def test_pictures_their_exported_vectors_and_rescored_features_give_equal_tables(pictures, raybench, tmp_path):
+    folder = tmp_path / "data"
+    shutil.copytree(pictures, folder)
+    codecs = ("--codecs", "Flat;PCAW16,L2norm,Flat")
+    run(raybench, tmp_path / "a", *of_pictures(folder), *codecs, "--export-descriptors")
+    exported = [f"--{role}={tmp_path}/a/results/{role}.h5" for role in ("queries", "references", "training")]
+    truth = ("--ground-truth", folder / "ground_truth.csv")
+    run(raybench, tmp_path / "b", *exported, *truth, *codecs, *INLINE)
+    shutil.move(folder, tmp_path / "away")
+    said = raybench("rescore", tmp_path / "a", "--out", tmp_path / "c", *INLINE)
+    assert said.code == 0, said.err
+    for name in ("image_retrieval.csv", "tables/retrieval_figures.csv", "tables/retrieval_thresholds.csv"):
+        assert len({(tmp_path / out / name).read_bytes() for out in "abc"}) == 1, name
+    assert (tmp_path / "a/pictures/missed.jpg").stat().st_size and not (tmp_path / "b/pictures").exists()
+    (case, *_) = retrieval_cases_of(tmp_path / "a", "Q00000", queries=str(tmp_path / "away/queries"))
+    assert case.unit == "Q00000"
+
+
+def retrieval_cases_of(out, *units, **instead):
+    from raybench.benchmarks import BENCHMARKS
+
+    manifest = finished_manifest(str(out))
+    arguments = {key: str(value).replace("/data/", "/away/") for key, value in manifest.arguments.items() if value}
+    tables = read_tables(str(out), manifest)
+    return BENCHMARKS["image-retrieval"].open().cases(str(out), arguments | instead, tables, units)
+
+
+def packed(folder, kind, where):
+    """The pictures of a folder as an archive or a list, named one by one in the latter."""
+    paths = sorted(folder.iterdir())
+    target = where / f"{folder.name}{kind}"
+    if kind == ".tar":
+        with tarfile.open(target, "w") as archive:
+            for path in paths:
+                archive.add(path, path.name)
+    elif kind == ".zip":
+        with zipfile.ZipFile(target, "w") as archive:
+            for path in paths:
+                archive.write(path, path.name)
+    elif kind == ".csv":
+        target.write_text("".join(f"{line}\n" for line in ["uri", *paths]))
+    else:
+        rows = {"uri": [f"file://{path}" for path in paths], "name": [path.stem for path in paths]}
+        pq.write_table(pa.table(rows), target)
+    return target
+
+
+def test_pictures_in_a_folder_archives_and_lists_give_equal_tables(pictures, raybench, tmp_path):
+    run(raybench, tmp_path / "folder", *of_pictures(pictures))
+    for kind in (".tar", ".zip", ".csv", ".parquet"):
+        where = tmp_path / f"in{kind}"
+        where.mkdir()
+        for role in ("queries", "references", "training"):
+            packed(pictures / role, kind, where)
+        shutil.copy(pictures / "ground_truth.csv", where)
+        run(raybench, tmp_path / f"out{kind}", "--data", where, "--descriptor", "thumbnail", *INLINE)
+        for name in ("image_retrieval.csv", "tables/retrieval_figures.csv", "results/predictions.csv"):
+            assert (tmp_path / f"out{kind}" / name).read_bytes() == (tmp_path / "folder" / name).read_bytes(), kind
+        (drawn,) = retrieval_cases_of(tmp_path / f"out{kind}", "Q00000")
+        assert all(panel.jpeg for panel in drawn.panels)
+
+
+def test_truth_in_parquet_is_remembered_where_the_images_are_gone(pictures, raybench, tmp_path):
+    folder = tmp_path / "data"
+    shutil.copytree(pictures, folder)
+    rows = rows_of(folder / "ground_truth.csv")
+    pq.write_table(pa.Table.from_pylist(rows), folder / "ground_truth.parquet")
+    (folder / "ground_truth.csv").unlink()
+    given = ("--data", folder, "--descriptor", "thumbnail", *INLINE)
+    run(raybench, tmp_path / "a", *given)
+    shutil.rmtree(folder)
+    said = raybench("rescore", tmp_path / "a", "--out", tmp_path / "b", *INLINE)
+    assert said.code == 0, said.err
+    tables = [(tmp_path / out / "image_retrieval.csv").read_bytes() for out in "ab"]
+    assert tables[0] == tables[1]
+
+
+def test_pictures_of_one_name_in_several_folders_are_told_apart_by_their_folders(pictures, raybench, tmp_path):
+    images = sorted((pictures / "references").iterdir())
+    for number, image in enumerate(images[:12]):
+        place = tmp_path / "set" / ("cat", "dog")[number % 2] / f"{number // 2}.jpg"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(image, place)
+    (tmp_path / "truth.csv").write_text("cat/0.jpg,cat/1\ndog/0,dog/1.jpg\n")
+    both = ("--queries", tmp_path / "set", "--references", tmp_path / "set", "--ground-truth", tmp_path / "truth.csv")
+    run(raybench, tmp_path / "out", *both, "--descriptor", "thumbnail", *INLINE)
+    (row,) = rows_of(tmp_path / "out/image_retrieval.csv")
+    assert row["queries"] == "2"
+    assert rows_of(tmp_path / "out/results/predictions.csv")[0]["query_id"].startswith("cat/")
+
+
+def test_copies_of_references_in_another_folder_count_as_other_images(pictures, raybench, tmp_path):
+    few = tmp_path / "few"
+    few.mkdir()
+    names = [path.name for path in sorted((pictures / "references").iterdir())[:3]]
+    for name in names:
+        shutil.copy2(pictures / "references" / name, few / name)
+    stems = [name.removesuffix(".jpg") for name in names]
+    (tmp_path / "truth.csv").write_text(f"{stems[0]},{stems[1]}\n")
+    given = ("--references", pictures / "references", "--ground-truth", tmp_path / "truth.csv")
+    said = run(raybench, tmp_path / "out", "--queries", few, *given, "--descriptor", "thumbnail", *INLINE)
+    assert "3 names stand in queries and in references" in said.out
+
+
+def test_an_unreadable_picture_is_skipped_where_asked_and_its_pairs_are_left_out(pictures, raybench, tmp_path):
+    folder = tmp_path / "data"
+    shutil.copytree(pictures, folder)
+    first = rows_of(folder / "ground_truth.csv")[0]
+    (folder / "references" / f"{first['reference']}.jpg").write_bytes(b"no picture")
+    said = raybench("run", "image-retrieval", "--out", tmp_path / "fails", *of_pictures(folder))
+    assert said.code == 2 and f"{first['reference']}.jpg" in said.err
+    said = run(raybench, tmp_path / "out", *of_pictures(folder), "--on-bad-input", "skip")
+    assert "SKIPPED: 1 images could not be read" in said.out
+    whole = run(raybench, tmp_path / "whole", *of_pictures(pictures))
+    assert "SKIPPED" not in whole.out
+    counts = [int(rows_of(tmp_path / out / "image_retrieval.csv")[0]["queries"]) for out in ("whole", "out")]
+    assert counts[0] - counts[1] in (0, 1)
+
+
+def test_training_images_that_are_references_too_are_counted(pictures, raybench, tmp_path):
+    folder = tmp_path / "data"
+    shutil.copytree(pictures, folder)
+    shutil.copy(folder / "references/R000011.jpg", folder / "training/R000011.jpg")
+    said = run(raybench, tmp_path / "out", *of_pictures(folder))
+    assert "LEAKAGE: 1 names stand in training and in references (R000011)" in said.out
+    assert "LEAKAGE: 1 references have a descriptor that a training image has, too" in said.out
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--references", "r.npz", "--ground-truth", "t.csv"), ["no queries", "--queries"]),
+        (("--queries", "q.npz", "--references", "r.npz"), ["no --ground-truth", "query,reference"]),
+        (("--queries", "q.npz", "--references", "r.npz", "--ground-truth", "no.csv"), ["no.csv", "does not exist"]),
+        (("--queries", "q.npz", "--references", "no.npz", "--ground-truth", "t.csv"), ["no.npz", "does not exist"]),
+        (("--queries", "q.npz", "--references", "no.parquet", "--ground-truth", "t.csv"), ["no.parquet", "not exist"]),
+        (("--queries", "q.npz", "--references", "other.npz", "--ground-truth", "t.csv"), ["dimension 3", "has 4"]),
+        (("--queries", "q.npz", "--references", "images", "--ground-truth", "t.csv"), ["a mixture", "q.npz", "images"]),
+        (("--queries", "images", "--references", "images", "--ground-truth", "t.csv"), ["need a --descriptor"]),
+        (
+            ("--queries", "q.npz", "--references", "r.npz", "--ground-truth", "t.csv", "--descriptor", "thumbnail"),
+            ["--descriptor: would do nothing with vectors"],
+        ),
+        (
+            ("--features", "here", "--queries", "q.npz", "--ground-truth", "t.csv"),
+            ["--queries: would do nothing with --features"],
+        ),
+        (
+            ("--queries", "none", "--references", "images", "--ground-truth", "i.csv", "--descriptor", "thumbnail"),
+            ["none", "does not exist", "images"],
+        ),
+        (("--queries", "q.npz", "--references", "r.npz", "--ground-truth", "unknown.csv"), ["line 2", "'r999'"]),
+        (("--queries", "q.npz", "--references", "r.npz", "--ground-truth", "grade.csv"), ["line 1: grade 'god'"]),
+        (
+            ("--queries", "q.npz", "--references", "r.npz", "--ground-truth", "twice.csv"),
+            ["line 1 and line 2", "twice"],
+        ),
+        (("--queries", "q.npz", "--references", "r.npz", "--ground-truth", "mixed.csv"), ["a word", "a number"]),
+        (("--queries", "r.npz", "--references", "r.npz", "--ground-truth", "own.csv"), ["other than itself"]),
+        (
+            ("--queries", "q.npz", "--references", "r.npz", "--ground-truth", "t.csv", "--codecs", "PCA2,Flat"),
+            ["needs a training set"],
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_is_one_clear_line(given, words, raybench, tmp_path):
+    data = OwnData(tmp_path / "here", 0, "none")
+    shutil.copy(data.folder / "queries.npz", tmp_path / "q.npz")
+    shutil.copy(data.folder / "references.npz", tmp_path / "r.npz")
+    np.savez(tmp_path / "other.npz", names=[f"r{number:03}" for number in range(60)], vectors=np.ones((60, 3), "f4"))
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images/a.png").write_bytes(b"")
+    texts = {
+        "t": "q001,r001\n",
+        "i": "a,a\n",
+        "unknown": "q001,r001\nq001,r999\n",
+        "grade": "q001,r001,god\n",
+        "twice": "q001,r001\nq001,r001.png\n",
+        "mixed": "q001,r001,positive\nq001,r002,3\n",
+        "own": "r001,r001\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    places = [
+        word if word.startswith("--") or word in ("thumbnail", "PCA2,Flat") else tmp_path / word for word in given
+    ]
+    said = raybench("check", "image-retrieval", *places)
+    assert said.code == 2, said.out
+    (error,) = said.errors
+    for word in words:
+        assert word in error
