@@ -15,6 +15,7 @@ import numpy as np
 from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.images import sets as image_sets
 from raybench.benchmarks.images.preprocessing import preprocessing_notes
+from raybench.benchmarks.images.revisited_cases import draw_worst
 from raybench.benchmarks.images.revisited_figures import (
     FIGURES,
     FRACTIONS,
@@ -130,7 +131,7 @@ class RevisitedPlan:
         described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = self._as_ranked(run, {role: one.vectors for role, one in described.items()})
         note_constant_sets(run, vectors)
-        ranked, failed = self._ranked(run, described, vectors)
+        by_codec, ranked, failed = self._ranked(run, described, vectors)
         scores = run.each(score_set, ranked, version=1)
         scored = dict(zip([(one.codec, one.set_name) for one in ranked], run.read_each(scores), strict=True))
 
@@ -158,7 +159,9 @@ class RevisitedPlan:
         if len(self.codecs) > 1:
             further = (codec_table((codec, *row) for codec in self.codecs for row in rows[codec]), *further)
         facts = {"sets": {one.name: len(one.references) for one in sets.sets}, "codecs": set(self.codecs)}
-        return Outcome(main, further, skipped, facts, (), samples)
+        projected = by_codec.get(self.codecs[0], {})
+        pictures = draw_worst(run, first, sets.sets, projected, job.shard_size)
+        return Outcome(main, further, skipped, facts, pictures, samples)
 
     def _as_ranked(self, run: Run, vectors: dict[str, VectorSet]) -> dict[str, VectorSet]:
         """Vectors of length 1 where they are extracted here; those of files as they are, which is said."""
@@ -172,8 +175,9 @@ class RevisitedPlan:
 
     def _ranked(
         self, run: Run, described: Mapping[str, Described], vectors: Mapping[str, VectorSet]
-    ) -> tuple[list[RankedSet], list[str]]:
-        """Where labelled references stand, by codec and set; and a note for each codec that failed."""
+    ) -> tuple[dict[str, dict[str, VectorSet]], list[RankedSet], list[str]]:
+        """Vectors by codec and role; where labelled references stand in each set; a note for each codec that failed."""
+        vectors_by: dict[str, dict[str, VectorSet]] = {codec: {} for codec in self.codecs}
         found, failed = list[RankedSet](), list[str]()
         for one in self.sets.sets:
             distractors = self.sets.distractors_of(one)
@@ -184,8 +188,8 @@ class RevisitedPlan:
             failed += failures
             for codec, projected in by_codec.items():
                 found += self._ranked_by(run, codec, one, described, projected)
-        order = {codec: number for number, codec in enumerate(self.codecs)}
-        return sorted(found, key=lambda one: order[one.codec]), list(dict.fromkeys(failed))
+                vectors_by[codec] |= projected
+        return vectors_by, sorted(found, key=lambda one: self.codecs.index(one.codec)), list(dict.fromkeys(failed))
 
     def _ranked_by(
         self,
