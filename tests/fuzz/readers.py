@@ -19,7 +19,17 @@ from raybench.benchmarks.cases import cases_text, parsed_cases
 from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.benchmarks.samples import SamplesIndex, read_sample
 from raybench.errors import DataError, ProblemList, RaybenchError
-from raybench.formats import disc, disc_predictions, flo, hbench, hbench_matching, hbench_retrieval, hpatches, shardfile
+from raybench.formats import (
+    disc,
+    disc_predictions,
+    flo,
+    hbench,
+    hbench_matching,
+    hbench_retrieval,
+    hpatches,
+    revisited,
+    shardfile,
+)
 from raybench.formats import images as pictures
 from raybench.formats import tss as tss_files
 from raybench.formats.copydays import CopydaysLayout
@@ -116,6 +126,24 @@ def _layout(data: bytes, _: Path) -> object:
     layout = CopydaysLayout.of(names, NAME, problems)
     problems.check()
     return layout
+
+
+def _revisited(data: bytes, _: Path) -> object:
+    problems = ProblemList()
+    found = revisited.read_revisited_truth(data, NAME, problems)
+    assert (found is None) == bool(problems.lines)
+    problems.check()
+    assert found.boxes.shape == (len(found.queries), 4)
+    assert len(found.query) == len(found.reference) == len(found.label)
+    assert (found.reference < len(found.references)).all()
+    return found
+
+
+def _distractors(data: bytes, _: Path) -> object:
+    problems = ProblemList()
+    names = revisited.read_distractor_names(data, NAME, problems)
+    problems.check()
+    return names
 
 
 def _flow(suffix: str) -> Callable[[bytes, Path], object]:
@@ -253,6 +281,10 @@ def _onnx(data: bytes, folder: Path) -> object:
 DISTANCES = b"0.5,1\n1.25,0\nnan,1\n3,0\n"
 MATCHES = b"i_a.ref,i_a.e1\n1,0,2\n0.1,0.2,0.3\n2,1,0\n0.5,0.5,0.5\nv_b.ref,v_b.h2\n0,1\n0.1,0.2\n1,0\n0.4,0.5\n"
 LISTS = b"i_a.ref,i_a.e1\ni_a.ref.0,i_a.e1.0\ni_a.ref.1,i_a.e1.1\n"
+REVISITED = (
+    b'{"imlist": ["r0", "r1", "r2"], "qimlist": ["q0", "q1"], "gnd": [{"bbx": [1.5, 2, 30, 40.25], "easy": [2], '
+    b'"hard": [], "junk": [0]}, {"bbx": [0, 0, 9, 9], "easy": [], "hard": [1, 0], "junk": []}]}\n'
+)
 PREDICTIONS = b"query_id,reference_id,score\nQ1,R1,0.5\nQ1,R2,0.25\nQ2,R2,1e-3\n"
 IMAGE_KINDS = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000")
 READERS = {
@@ -281,6 +313,8 @@ READERS = {
     "disc ground truth": Reader(_ground_truth, lambda: [b"query_id,reference_id\nQ1,R1\nQ2,\n", b'Q1,R1\n"Q2",R2\n']),
     "disc predictions": Reader(_predictions, lambda: [PREDICTIONS, PREDICTIONS[28:]]),
     "copydays names": Reader(_layout, lambda: ["\n".join(seeds.NAMES).encode()]),
+    "revisited gnd.json": Reader(_revisited, lambda: [REVISITED]),
+    "revisited names": Reader(_distractors, lambda: [b"00/0000000.jpg\n01/0000037.jpg\r\n"], inputs=500),
     "tss pair.txt": text(tss_files.read_pair, b"Image1,Image2\na/b.jpg,c.png\n"),
     "tss flip_gt.txt": text(tss_files.read_flip, b"1\n"),
     "whole numbers": text(lambda data, _: whole_rows(data or b"1", ","), b"0,255\n17,3\n", b"123456789012,1\n1,2\n"),

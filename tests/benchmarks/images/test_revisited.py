@@ -13,6 +13,7 @@ import pytest
 from conftest import GOLDEN, only_line, spoil
 from PIL import Image
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.descriptors.thumbnail import Thumbnail
 from raybench.runs.finished import finished_manifest, read_tables
 from raybench.runs.samples import read_samples
@@ -218,6 +219,10 @@ def test_from_images_queries_are_cropped_and_descriptors_normalised(landmarks, r
     assert from_images == rows_of(tmp_path / "vectors/revisited.csv")
     assert len(rows_of(tmp_path / "images/revisited.csv")) == 6
     assert 0 < float(from_images[2]["map"]) < float(from_images[1]["map"]) < 1
+    cases = stored_cases(str(tmp_path / "images"), {}, ())
+    assert len(cases) == 6 and {case.kind for case in cases} == {"worst"}
+    assert all(case.panels[0].name == case.unit and all(panel.jpeg for panel in case.panels) for case in cases)
+    assert not (tmp_path / "vectors/pictures").exists()
 
 
 def test_exported_descriptors_read_back_to_the_same_table(landmarks, raybench, tmp_path):
@@ -226,6 +231,13 @@ def test_exported_descriptors_read_back_to_the_same_table(landmarks, raybench, t
     said = run(raybench, tmp_path / "b", "--features", tmp_path / "a/results", *INLINE)
     assert (tmp_path / "a/revisited.csv").read_bytes() == (tmp_path / "b/revisited.csv").read_bytes()
     assert "not of length 1" not in said.out
+
+
+def test_data_on_object_storage_give_the_same_table(landmarks, s3, raybench, tmp_path):
+    root = s3.upload(landmarks, f"{s3.bucket('revisited')}/data")
+    for out, data in (("local", landmarks), ("remote", root)):
+        run(raybench, tmp_path / out, "--data", data, "--descriptor", "thumbnail", *INLINE)
+    assert (tmp_path / "local/revisited.csv").read_bytes() == (tmp_path / "remote/revisited.csv").read_bytes()
 
 
 @pytest.fixture
