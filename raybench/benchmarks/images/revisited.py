@@ -32,7 +32,7 @@ from raybench.benchmarks.images.revisited_figures import (
 )
 from raybench.benchmarks.images.revisited_inputs import Way, find_sets
 from raybench.benchmarks.images.revisited_sets import RevisitedSet, RevisitedSets
-from raybench.benchmarks.images.sets import ImageOptions
+from raybench.benchmarks.images.sets import ImageOptions, StoredVectors
 from raybench.benchmarks.images.ties import note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
@@ -45,7 +45,7 @@ from raybench.extract.images import Described
 from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet, as_floats
 from raybench.formats.shardfile import Arrays
-from raybench.search.codecs import FLAT_CODEC, project_sets
+from raybench.search.codecs import FLAT_CODEC, project_sets, trains
 from raybench.search.distances import row_sums
 from raybench.search.set_standings import pair_standings
 from raybench.search.vector_facts import NORMALISED_WITHIN
@@ -91,6 +91,7 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
     codecs = image_sets.asked_codecs(options) or (FLAT_CODEC,)
     for one in sets.sets:
         image_sets.check_codecs(codecs, one.references, sets.training, problems)
+    _check_training(sets, codecs, problems)
     if problems.lines:
         raise Problems(problems.lines)
     inputs = image_sets.digests(sets.all, descriptor)
@@ -100,6 +101,15 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")
     return RevisitedPlan(job, inputs, sets, descriptor, codecs, tuple(notes))
+
+
+def _check_training(sets: RevisitedSets, codecs: tuple[str, ...], problems: ProblemList) -> None:
+    """Note sets whose vectors are not as long as those that codecs are trained on."""
+    training = sets.training
+    if isinstance(training, StoredVectors) and not problems.lines and any(trains(codec) for codec in codecs):
+        for one in sets.sets:
+            if isinstance(one.references, StoredVectors):
+                image_sets.note_other_dimensions((one.references, training), problems)
 
 
 def _asked_sets(options: RevisitedOptions) -> tuple[str, ...]:

@@ -327,6 +327,15 @@ def test_vectors_of_two_dimensions_are_said(raybench, tmp_path):
     only_line(check(raybench, "--features", data), "dimension 8", "has 5")
 
 
+def test_training_vectors_of_another_dimension_are_said_where_a_codec_trains(raybench, tmp_path):
+    data = copied(tmp_path, "ties")
+    names = np.array([f"t{number}" for number in range(40)])
+    vectors = np.random.default_rng(1).standard_normal((40, 5)).astype(np.float32)
+    np.savez(data / "training.npz", image_names=names, vectors=vectors)
+    only_line(check(raybench, "--features", data, "--codecs", "Flat;PCA4,Flat"), "training.npz: dimension 5", "has 8")
+    assert check(raybench, "--features", data).code == 0
+
+
 def test_a_pickled_truth_is_not_read_and_the_line_says_how_to_convert_it(raybench, tmp_path):
     data = copied(tmp_path, "ties")
     file = data / "ties/gnd_ties.json"
