@@ -29,6 +29,7 @@ from raybench.formats import (
     hbench_retrieval,
     hpatches,
     relevance,
+    revisited,
     shardfile,
 )
 from raybench.formats import images as pictures
@@ -202,6 +203,24 @@ def _layout(data: bytes, _: Path) -> object:
     return layout
 
 
+def _revisited(data: bytes, _: Path) -> object:
+    problems = ProblemList()
+    found = revisited.read_revisited_truth(data, NAME, problems)
+    assert (found is None) == bool(problems.lines)
+    problems.check()
+    assert found.boxes.shape == (len(found.queries), 4)
+    assert len(found.query) == len(found.reference) == len(found.label)
+    assert (found.reference < len(found.references)).all()
+    return found
+
+
+def _distractors(data: bytes, _: Path) -> object:
+    problems = ProblemList()
+    names = revisited.read_distractor_names(data, NAME, problems)
+    problems.check()
+    return names
+
+
 def _flow(suffix: str) -> Callable[[bytes, Path], object]:
     def read(data: bytes, _: Path) -> object:
         start = data[: flo.FLOW_FORMATS[suffix].header_bytes]
@@ -338,6 +357,10 @@ PHOTOTOUR = b"0 0 0 2 0 0 0\n1 0 0 7 3 0 0\n"
 DISTANCES = b"0.5,1\n1.25,0\nnan,1\n3,0\n"
 MATCHES = b"i_a.ref,i_a.e1\n1,0,2\n0.1,0.2,0.3\n2,1,0\n0.5,0.5,0.5\nv_b.ref,v_b.h2\n0,1\n0.1,0.2\n1,0\n0.4,0.5\n"
 LISTS = b"i_a.ref,i_a.e1\ni_a.ref.0,i_a.e1.0\ni_a.ref.1,i_a.e1.1\n"
+REVISITED = (
+    b'{"imlist": ["r0", "r1", "r2"], "qimlist": ["q0", "q1"], "gnd": [{"bbx": [1.5, 2, 30, 40.25], "easy": [2], '
+    b'"hard": [], "junk": [0]}, {"bbx": [0, 0, 9, 9], "easy": [], "hard": [1, 0], "junk": []}]}\n'
+)
 PREDICTIONS = b"query_id,reference_id,score\nQ1,R1,0.5\nQ1,R2,0.25\nQ2,R2,1e-3\n"
 IMAGE_KINDS = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000")
 READERS = {
@@ -366,7 +389,7 @@ READERS = {
         hpatches.read_numbered_pairs, b"s1,t1,idx1,s2,t2,idx2\ni_a,0,3,v_b,5,0\ni_a,1,3,i_a,2,9\n"
     ),
     "hpatches retr_*.csv": text(hpatches.read_reference_patches, b"s,idx\ni_a,0\nv_b,17\n"),
-    "revisited names": text(
+    "names told by a Revisited truth": text(
         told_names.revisited_names,
         b'{"imlist": ["a", "b"], "qimlist": ["c"], "gnd": [{"bbx": [0,0,9,9], "easy": [0], "hard": [], "junk": []}]}',
     ),
@@ -379,6 +402,8 @@ READERS = {
     "own truth .parquet": Reader(_relevance("truth.parquet"), seeds.own_truth),
     "disc predictions": Reader(_predictions, lambda: [PREDICTIONS, PREDICTIONS[28:]]),
     "copydays names": Reader(_layout, lambda: ["\n".join(seeds.NAMES).encode()]),
+    "revisited gnd.json": Reader(_revisited, lambda: [REVISITED]),
+    "revisited names": Reader(_distractors, lambda: [b"00/0000000.jpg\n01/0000037.jpg\r\n"], inputs=500),
     "tss pair.txt": text(tss_files.read_pair, b"Image1,Image2\na/b.jpg,c.png\n"),
     "tss flip_gt.txt": text(tss_files.read_flip, b"1\n"),
     "whole numbers": text(lambda data, _: whole_rows(data or b"1", ","), b"0,255\n17,3\n", b"123456789012,1\n1,2\n"),
