@@ -167,6 +167,9 @@ def test_weights_in_several_files_are_one_model(folders, tmp_path):
     shards[-1].unlink()
     with pytest.raises(DataError, match=rf"lacks 1 of {len(shards)} weight files, such as model-"):
         resolve_by_name(f"hf:{folder}", {}, None)
+    write_json(folder / "model.safetensors.index.json", {"weight_map": {}})
+    with pytest.raises(DataError, match=r"index\.json: expected `weight_map`, which says the file of each tensor"):
+        resolve_by_name(f"hf:{folder}", {}, None)
     write_json(folder / "model.safetensors.index.json", {"weight_map": {"a": "../../secret.bin"}})
     with pytest.raises(DataError, match=r"index\.json: names '\.\./\.\./secret\.bin', expected names of \.safetensors"):
         resolve_by_name(f"hf:{folder}", {}, None)
