@@ -353,6 +353,26 @@ def _onnx(data: bytes, folder: Path) -> object:
     return OnnxImages(str(folder / "m.onnx"), 8, "square").load("cpu")
 
 
+def _hf_config(data: bytes, folder: Path) -> object:
+    from raybench.descriptors.hf_files import model_files, place_of, read_json
+
+    (folder / "config.json").write_bytes(b"{}")
+    (folder / "model.safetensors.index.json").write_bytes(data)
+    (folder / "a.safetensors").write_bytes(b"")
+    files = model_files("hf:m", place_of(str(folder))[1])
+    assert set(files) == {"config.json", "model.safetensors.index.json", "a.safetensors"}
+    return read_json(files["config.json"])
+
+
+def _hf_preprocessor(data: bytes, folder: Path) -> object:
+    from raybench.descriptors.hf_preprocessing import preprocess_of_model
+
+    (folder / "preprocessor_config.json").write_bytes(data)
+    steps = preprocess_of_model({"preprocessor_config.json": str(folder / "preprocessor_config.json")}, "hf:m")
+    assert min(steps.shape(70, 50)) > 0 and steps.words and np.isfinite([*steps.mean, *steps.std]).all()
+    return steps
+
+
 PHOTOTOUR = b"0 0 0 2 0 0 0\n1 0 0 7 3 0 0\n"
 DISTANCES = b"0.5,1\n1.25,0\nnan,1\n3,0\n"
 MATCHES = b"i_a.ref,i_a.e1\n1,0,2\n0.1,0.2,0.3\n2,1,0\n0.5,0.5,0.5\nv_b.ref,v_b.h2\n0,1\n0.1,0.2\n1,0\n0.4,0.5\n"
@@ -458,6 +478,8 @@ READERS = {
     "torchscript": Reader(_torchscript, seeds.torchscript),
     "sscd weights": Reader(_weights, seeds.weights, "zip"),
     "onnx": Reader(_onnx, seeds.onnx),
+    "hf weights index": Reader(_hf_config, lambda: [seeds.HF_INDEX], inputs=500),
+    "hf preprocessor_config.json": Reader(_hf_preprocessor, lambda: list(seeds.HF_PREPROCESSORS)),
 }
 
 

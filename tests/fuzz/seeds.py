@@ -330,5 +330,14 @@ def onnx() -> list[bytes]:
     return [library.ModelProto.SerializeToString(model)]
 
 
+HF_INDEX = b'{"metadata": {"total_size": 8}, "weight_map": {"x.weight": "a.safetensors", "x.bias": "a.safetensors"}}'
+HF_PREPROCESSORS = (
+    b'{"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 9}, "crop_size": 8, "resample": 3}',
+    b'{"image_processor_type": "ViTImageProcessorFast", "size": {"height": 9, "width": 8}, "image_mean": [0.5, 0, 1]}',
+    b'{"image_processor": {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 9}, '
+    b'"crop_pct": 0.875, "rescale_factor": 0.004, "image_std": 0.25}}',
+)
+
+
 def splits() -> bytes:
     return json.dumps({"a": {"train": ["i_x", "v_y"], "test": ["i_z"]}, "full": {"test": ["i_z", "v_w"]}}).encode()
