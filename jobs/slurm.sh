@@ -66,16 +66,18 @@ resources() {
     if ((memory_mb > 0)); then echo "--object-store-memory=$((memory_mb * 1024 * 1024 * 3 / 10))"; fi
 }
 
-# The first process of a namespace: FOLDER ADDRESS NODES COMMAND…. SIGTERM goes to the command, once there is one. When that
+# The first process of a namespace: FOLDER KIND ADDRESS NODES COMMAND…. SIGTERM goes to the command, once there is one. When that
 # has ended so does this, and with it all of Ray: its own `ray stop` would take seconds and fill the log.
 # shellcheck disable=SC2329 # called through `declare -f`
 inside() {
-    local folder=$1 address=$2 nodes=$3 port=${2##*:} ray code options
-    shift 3
+    local folder=$1 kind=$2 address=$3 nodes=$4 port=${3##*:} ray code options
+    shift 4
     mapfile -t options < <(resources)
+    if [[ $kind == head ]]; then
+        options+=(--include-dashboard=false --dashboard-port=$((port + 1)) --ray-client-server-port=$((port + 2)))
+    fi
     # shellcheck disable=SC2016 # the inner shell's own
     ray symmetric-run --address "$address" --min-nodes "$nodes" --temp-dir="$folder" --disable-usage-stats \
-        --include-dashboard=false --dashboard-port=$((port + 1)) --ray-client-server-port=$((port + 2)) \
         --dashboard-agent-listen-port=0 --min-worker-port=0 --max-worker-port=0 "${options[@]}" -- bash -c \
         '"$@" <&0 & echo $! >"$0/command"; wait $!; echo $? >"$0/code"; kill -USR1 1' "$folder" "$@" &
     ray=$!
@@ -86,11 +88,11 @@ inside() {
     code_of "$ray"
     code=$?
     # `ray symmetric-run` itself ends with 0 if Ray can't be started.
-    ((code > 128)) || echo "slurm.sh: $(hostname): no Ray came up, so that the command was not run" >&2
+    ((code > 128)) || echo "slurm.sh: $(hostname): no Ray came up, or not on all nodes; the command was not run" >&2
     return $((code ? code : 1))
 }
 
-# One node's part: JOB ADDRESS NODES COMMAND…. Leaves nothing behind, in whatever way it ends.
+# One node's part: JOB head|worker ADDRESS NODES COMMAND…. Leaves nothing behind, in whatever way it ends.
 node() {
     local job=$1 apart folder part
     shift
@@ -146,10 +148,10 @@ if ((nodes > 1)); then
     srun --relative=1 --nodes=$((nodes - 1)) --ntasks=$((nodes - 1)) --ntasks-per-node=1 \
         ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} bash -uo pipefail -c \
         "$(declare -f fail code_of own_processes own_folder resources inside node); node \"\$@\"" \
-        slurm.sh "$job" "$address" "$nodes" "$@" &
+        slurm.sh "$job" worker "$address" "$nodes" "$@" &
     workers=$!
 fi
-node "$job" "$address" "$nodes" "$@"
+node "$job" head "$address" "$nodes" "$@"
 code=$?
 if [[ -n $workers ]]; then
     kill -TERM "$workers" 2>/dev/null
