@@ -70,7 +70,8 @@ def content(name: str, is_strip: bool = False, patches: int = 2) -> bytes:
         return b"BM" + BITMAP_SAYS.to_bytes(4, "little") + bytes(BITMAP_SAYS - 6)
     if name.endswith(".json") and name.startswith("gnd_"):
         images = [f"2{number:03d}00" for number in range(COUNT)]
-        return json.dumps({"imlist": images[1:], "qimlist": images[:1], "gnd": []}).encode()
+        gnd = [{"bbx": [0, 0, 9, 9], "easy": [0], "hard": [], "junk": [1]}]
+        return json.dumps({"imlist": images[1:], "qimlist": images[:1], "gnd": gnd}).encode()
     texts = {
         "splits.json": b'{"a": {"train": [], "test": ["i_a"]}}',
         "val_groundtruth_matches.csv": b"Q00000,R000001\n",

@@ -50,7 +50,10 @@ HOMES = {
         )
     }
     | {"sources/sscd_features.py", "search/by_torch.py", "search/coarse.py"},
-    "cv2": {f"descriptors/{name}.py" for name in ("libraries", "opencv", "pixels", "flow_opencv", "dense_sift")}
+    "cv2": {
+        f"descriptors/{name}.py"
+        for name in ("libraries", "opencv", "patch_canvas", "pixels", "flow_opencv", "dense_sift")
+    }
     | {"demo/hpatches.py", "demo/tss.py", "formats/png.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},
     "transformers": {"descriptors/hf_images.py"},

@@ -14,6 +14,8 @@ from raybench.benchmarks.guides import GUIDES, examples_of
 from raybench.benchmarks.options import GROUPS
 from raybench.cli.lines import command_lines
 from raybench.descriptors import (
+    CONTRIB_DESCRIPTORS,
+    CONTRIB_INSTALL,
     DESCRIPTORS,
     FLOW_METHODS,
     IMAGE_DESCRIPTORS,
@@ -60,7 +62,9 @@ def _list_all() -> None:
         click.echo(f"  {name:<24} {benchmark.summary}\n  {'':<24} needs {benchmark.needs}")
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
-    _list_descriptors("patches (hbench-*, hpatches-*)", DESCRIPTORS, MODEL_FILES)
+    plain = [name for name in DESCRIPTORS if name not in CONTRIB_DESCRIPTORS]
+    _list_descriptors("patches (hbench-*, hpatches-*, patch-pairs)", plain, MODEL_FILES)
+    click.echo(f"  with OpenCV's contrib modules: {', '.join(CONTRIB_DESCRIPTORS)}\n    {CONTRIB_INSTALL}")
     _list_descriptors("images (disc2021, copydays, revisited, image-retrieval)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
     for kind in IMAGE_MODEL_NAMES:
         click.echo(f"  {kind}:{NAMES[kind]}; needs raybench[{kind}])")

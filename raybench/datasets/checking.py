@@ -20,7 +20,7 @@ from raybench.datasets import contents, told_names
 from raybench.datasets.levels import folder_meant
 from raybench.datasets.parts import Exactly, Grouped, Numbered, Part, PublishedSet, Told, Use
 from raybench.datasets.tallies import ExactTally, Seen, Tally, tally_of
-from raybench.errors import DataError, ProblemList
+from raybench.errors import DataError, InputError, ProblemList
 from raybench.formats.hbench import strip_shape
 from raybench.formats.png import HEADER_BYTES
 from raybench.parallel import in_parallel
@@ -130,7 +130,7 @@ def _told(root: str, rule: Told, problems: ProblemList) -> list[str] | None:
         return told_names.READERS[rule.reader](storage.read(uri), uri)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except DataError as error:
+    except InputError as error:
         problems.add(error)
         return None
 

@@ -1,34 +1,28 @@
-"""Names of images that files of a set tell: the truth of Revisited Oxford and Paris, and plain lists."""
+"""Names of images that files of a set tell: the truth of Revisited Oxford and Paris, and the list of distractors."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
-from raybench.errors import DataError
+from raybench.errors import ProblemList
+from raybench.formats.revisited import read_distractor_names, read_revisited_truth
 
 
 def revisited_names(data: bytes, name: str) -> list[str]:
-    """The file names of references and queries: `imlist` and `qimlist`, which have no suffix."""
-    try:
-        truth = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{name}: no JSON ({error})") from None
-    images: list[str] = []
-    for key in ("imlist", "qimlist"):
-        found = truth.get(key) if isinstance(truth, dict) else None
-        if not isinstance(found, list) or not all(isinstance(image, str) for image in found):
-            raise DataError(f"{name}: expected a list of names under {key}")
-        images += found
-    return [f"{image}.jpg" for image in images]
+    """The file names of queries and references, which have no suffix in the truth; raises Problems."""
+    problems = ProblemList()
+    truth = read_revisited_truth(data, name, problems)
+    problems.check()
+    assert truth is not None, "what is wrong with it was noted"
+    return [f"{image}.jpg" for image in (*truth.queries, *truth.references)]
 
 
 def listed_names(data: bytes, name: str) -> list[str]:
-    """One name per line."""
-    try:
-        return [line.strip() for line in data.decode().splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name}: is no UTF-8 ({error}); expected one name per line") from None
+    """One name per line; raises Problems."""
+    problems = ProblemList()
+    names = read_distractor_names(data, name, problems)
+    problems.check()
+    return list(names)
 
 
 READERS: dict[str, Callable[[bytes, str], list[str]]] = {"revisited": revisited_names, "lines": listed_names}

@@ -62,7 +62,7 @@ def _weights(model: str, where: Where) -> dict[str, str]:
             )
         raise DataError(f"{model}: has no weights; expected {WEIGHTS}, or {INDEX} and the files that it names")
     named = read_json(index).get("weight_map")
-    if not isinstance(named, dict) or not all(isinstance(name, str) for name in named.values()):
+    if not isinstance(named, dict) or not named or not all(isinstance(name, str) for name in named.values()):
         raise DataError(f"{index}: expected `weight_map`, which says the file of each tensor; save the model again")
     shards = sorted(set(named.values()))
     strange = [name for name in shards if not re.fullmatch(r"[\w.-]+\.safetensors", name)]

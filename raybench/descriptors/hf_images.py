@@ -87,7 +87,13 @@ def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str], bool]:
         trust_remote_code=False,
         use_safetensors=True,
         output_loading_info=True,
+        ignore_mismatched_sizes=True,  # told below, with the tensor's name
     )
+    for key, found, expected in sorted(told["mismatched_keys"])[:1]:
+        raise DataError(
+            f"{path}: {len(told['mismatched_keys'])} tensors of its weights have another shape than its {CONFIG} says, "
+            f"such as {key}: {tuple(found)}, expected {tuple(expected)}; bring files that belong together"
+        )
     kind, missing = model.config.model_type, sorted(told["missing_keys"])
     if kind in BY_CHANCE:
         raise DataError(f"{path}: a {kind} leaves out patches by chance, so its rows are none; give another model")

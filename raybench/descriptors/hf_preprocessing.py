@@ -31,6 +31,7 @@ USUAL: dict[str, Any] = {
     "size": {"height": 224, "width": 224},
     "crop_size": {"height": 224, "width": 224},
 }
+FLAGS = tuple(key for key in USUAL if key.startswith("do_"))
 SHORT = {"size": {"shortest_edge": 224}, "do_center_crop": True, **CLIP}
 KINDS: dict[str, dict[str, Any]] = {  # how each differs from the usual
     "ViT": {"resample": 2},
@@ -44,6 +45,7 @@ KINDS: dict[str, dict[str, Any]] = {  # how each differs from the usual
 }
 LARGE_PX = 384  # from which edge on ConvNext's pictures are resized whole
 MOST_PX = 16_384
+LEAST, MOST = 1e-6, 1e6  # of what levels are multiplied with, divided by and reduced by
 SQUARES = ("ViT", "DeiT", "Beit")  # to which a size of one number is both edges, not the short one
 SAY = "give --preprocess published with --size, --mean, --std, or mend the file"
 
@@ -64,12 +66,15 @@ def preprocess_of_model(files: Mapping[str, str], model: str) -> ModelPreprocess
 def _steps(said: dict[str, Any], uri: str) -> ModelPreprocess:
     kind = _kind(said, uri)
     asked = {**USUAL, **KINDS[kind], **{key: value for key, value in said.items() if value is not None}}
+    for key in FLAGS:
+        if not isinstance(asked[key], bool):
+            raise DataError(f"{uri}: `{key}` is {str(asked[key])[:80]}, expected true or false; {SAY}")
     for key in ("do_pad", "use_square_size"):
         if asked.get(key) is True:
             raise DataError(f"{uri}: asks for `{key}`, which is not known here; {SAY}")
     resize: tuple[int, ...] = ()
-    crop = _edges(asked["crop_size"], "crop_size", uri) if asked["do_center_crop"] is True else None
-    if asked["do_resize"] is True:
+    crop = _edges(asked["crop_size"], "crop_size", uri) if asked["do_center_crop"] else None
+    if asked["do_resize"]:
         resize = _edges(asked["size"], "size", uri)
         if kind in SQUARES and isinstance(asked["size"], int):
             resize = resize * 2
@@ -77,8 +82,8 @@ def _steps(said: dict[str, Any], uri: str) -> ModelPreprocess:
             resize, crop = _of_convnext(resize, _number(asked["crop_pct"], "crop_pct", uri), uri)
     if crop is not None and len(crop) == 1:
         crop = crop * 2
-    normalised = asked["do_normalize"] is True
-    factor = _number(asked["rescale_factor"], "rescale_factor", uri) if asked["do_rescale"] is True else 1.0
+    normalised = asked["do_normalize"]
+    factor = _number(asked["rescale_factor"], "rescale_factor", uri) if asked["do_rescale"] else 1.0
     resample = asked["resample"]
     if not isinstance(resample, int) or resample not in FILTERS:
         raise DataError(f"{uri}: `resample` is {resample!r}, expected a number of Pillow's filters, 0 to 5; {SAY}")
@@ -112,7 +117,7 @@ def _of_convnext(resize: tuple[int, ...], share: float, uri: str) -> tuple[tuple
     edge = resize[0]
     if edge >= LARGE_PX:
         return (edge, edge), None
-    if int(edge / share) > MOST_PX:
+    if not 1 <= edge / share <= MOST_PX:
         raise DataError(f"{uri}: `crop_pct` is {share}, expected a share of the edge, such as 0.875; {SAY}")
     return (int(edge / share),), (edge, edge)
 
@@ -133,20 +138,20 @@ def _edges(said: object, key: str, uri: str) -> tuple[int, ...]:
 
 
 def _number(said: object, key: str, uri: str) -> float:
-    if isinstance(said, bool) or not isinstance(said, int | float) or not (math.isfinite(said) and said > 0):
-        raise DataError(f"{uri}: `{key}` is {str(said)[:80]}, expected a number above 0; {SAY}")
+    if isinstance(said, bool) or not isinstance(said, int | float) or not LEAST <= said <= MOST:
+        raise DataError(f"{uri}: `{key}` is {str(said)[:80]}, expected a number from {LEAST} to {MOST:,.0f}; {SAY}")
     return float(said)
 
 
 def _channels(said: object, key: str, uri: str) -> tuple[float, ...]:
     values: list[Any] = said if isinstance(said, list) else [said] * 3
-    if len(values) != 3 or not all(type(value) in (int, float) and math.isfinite(value) for value in values):
+    if len(values) != 3 or not all(type(value) in (int, float) and abs(value) <= MOST for value in values):
         raise DataError(f"{uri}: `{key}` is {str(said)[:80]}, expected three numbers, of red, green and blue; {SAY}")
     return tuple(float(value) for value in values)
 
 
 def _deviations(said: object, uri: str) -> tuple[float, ...]:
     values = _channels(said, "image_std", uri)
-    if not min(values) > 0:
-        raise DataError(f"{uri}: `image_std` is {str(said)[:80]}, must be above 0; {SAY}")
+    if not min(values) >= LEAST:
+        raise DataError(f"{uri}: `image_std` is {str(said)[:80]}, must be {LEAST} or more; {SAY}")
     return values

@@ -5,6 +5,7 @@ A subclass finds the files (`found`, on the driver) and makes the network (`netw
 
 from __future__ import annotations
 
+import importlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from raybench.descriptors.image_networks import TorchNetwork
 from raybench.descriptors.model_folders import FoundModel, linked
 from raybench.descriptors.precision import Precision
 from raybench.descriptors.token_pooling import GEM_POWER, check_pooling
-from raybench.errors import DataError, RaybenchError, reason_of
+from raybench.errors import ConfigError, DataError, RaybenchError
 from raybench.formats.images import Preprocess
 
 if TYPE_CHECKING:
@@ -55,36 +56,50 @@ class ModelByName(TorchNetwork):
 
     def load(self, device: str) -> torch.nn.Module:
         """The network on the device, in evaluation mode."""
-        with linked(self._files, self._path) as folder, self._blamed():
+        with linked(self._files, self._path) as folder, self._blamed(str(folder)):
             network, self.rows = self.network(folder)
         return network.to(device).eval()
 
     @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """Whatever a library raises over a model's files is the model's fault, told in one line."""
+    def _blamed(self, folder: str) -> Iterator[None]:
+        """Whatever a library raises over a model's files is the model's fault, unless it can't import its own parts."""
         try:
             yield
         except (RaybenchError, MemoryError):
             raise
         except Exception as cause:
+            if isinstance(cause, ImportError):
+                raise not_importable(f"what {self._path} needs", self.kind, cause) from cause
+            said = _line_of(cause).replace(folder, self._model_name)
             raise DataError(
-                f"{self._path}: can't be loaded ({reason_of(cause)}); its files may be damaged, or not fit together"
+                f"{self._path}: can't be loaded ({said}); its files may be damaged, or not fit together"
             ) from cause
 
 
+def _line_of(cause: BaseException) -> str:
+    """What an exception says, in one line: its first, and the next where that one only announces it."""
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()] or [type(cause).__name__]
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+
+
+def not_importable(what: str, extra: str, cause: Exception) -> ConfigError:
+    """A library is there but can't be imported: beside another build of torch some raise whatever they trip over."""
+    import torch
+
+    first: BaseException = cause
+    while (before := first.__cause__ or first.__context__) is not None:  # libraries tell the reason of their reason
+        first = before
+    said = f"{type(first).__name__}: {_line_of(first)}"
+    return ConfigError(
+        f"{what} can't be imported here ({said}); bring libraries that fit torch "
+        f"{torch.__version__}: pip install 'raybench[{extra}]', and a build of torchvision for it "
+        "(https://pytorch.org/get-started) or, where nothing needs it, none"
+    )
+
+
 def imported(name: str, extra: str) -> Any:
-    """A library, or one clear line: beside another build of torch these raise whatever they trip over."""
-    import importlib
-
-    from raybench.errors import ConfigError
-
+    """A library, or one clear line."""
     try:
         return importlib.import_module(name)
     except Exception as cause:
-        import torch
-
-        raise ConfigError(
-            f"{name} can't be imported here ({type(cause).__name__}: {reason_of(cause)}); install a build of it and of "
-            f"torchvision that fits torch {torch.__version__}: pip install 'raybench[{extra}]', see "
-            "https://pytorch.org/get-started"
-        ) from cause
+        raise not_importable(name, extra, cause) from cause

@@ -50,7 +50,7 @@ class TorchvisionImages(ModelByName):
         check_class_token(self._pooling, has_class, self._path)
         if self._pooling is None:
             if not without_last_linear(model):
-                raise ConfigError(f"{self._path}: has no last linear layer; give --pooling avg or gem")
+                raise ConfigError(f"{self._path}: has no last linear layer, so no row is known; give another model")
             return model, "what the model's last linear layer is fed with"
         place = "encoder" if has_class else "avgpool"
         if not hasattr(model, place):

@@ -21,7 +21,7 @@ from raybench.formats.vector_columns import vector_columns
 
 URI, NAME = "uri", "name"
 PARQUET = ".parquet"
-MOST_HEADING_BYTES = 2**16
+MOST_HEADING_BYTES, MOST_COLUMNS = 2**16, 1_000
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ def _parquet(data: bytes, name: str, limits: Limits) -> ImageList:
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
                 raise DataError(f"{name}: its column {column} is {kind}, expected text")
         texts = [pc.utf8_trim_whitespace(pc.fill_null(strings(table[column]), "")) for column in wanted]
+        for text in texts:
+            text.validate(full=True)  # a file may say text of any bytes
     names = texts[1] if NAME in wanted else pa.array([""] * len(table), pa.string())
     return ImageList(texts[0], names, np.arange(1, len(table) + 1), "row")
 
@@ -92,6 +94,8 @@ def _check_columns(columns: Sequence[str], name: str) -> None:
     for column in (URI, NAME):
         if columns.count(column) > 1:
             raise DataError(f"{name}: has the column {column} twice; expected uri and perhaps name")
+    if len(columns) > MOST_COLUMNS:
+        raise DataError(f"{name}: has {len(columns):,} columns; expected uri and perhaps name")
     if URI not in columns:
         shown = ", ".join(cell for cell in columns if cell) or "none"
         raise DataError(f"{name}: no column uri (it has: {shown[:200]}); expected uri and perhaps name")

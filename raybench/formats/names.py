@@ -1,7 +1,8 @@
 """Names of images by the million: Arrow strings, which cost little more than their letters.
 
-`Names` are in name order (by the bytes of their UTF-8), each once; an image's index is its position there, and all that
-is compared or counted later goes by indices. How a name is made of a file's is up to the caller: see `NORMALISERS`.
+`Names` are in name order (by the bytes of their UTF-8) unless the data has a list, each once; an image's index is its
+position there, and all that is compared or counted later goes by indices. How a name is made of a file's is up to the
+caller: see `NORMALISERS`.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ NORMALISERS: dict[str, Callable[[Strings], Strings]] = {
 
 @dataclass(frozen=True)
 class Names:
-    """Names in name order, each once."""
+    """Names, each once: in name order, or in that of a list that comes with the data (`revisited`)."""
 
     array: Strings
 

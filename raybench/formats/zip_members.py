@@ -173,7 +173,7 @@ def _with_spans(found: MemberList, starts: NDArray[np.int64], end: int, name: st
     numbers = found.numbers()
     if not len(numbers):
         return numbers
-    borders = np.unique(np.append(starts, end))
+    borders = np.unique(np.append(starts[starts < end], end))
     start, packed = numbers[:, 0], numbers[:, 1]
     after = borders[np.minimum(np.searchsorted(borders, start, side="right"), len(borders) - 1)]
     wrong = np.flatnonzero((start < 0) | (after - start < OWN.size + packed) | (len(np.unique(start)) < len(start)))

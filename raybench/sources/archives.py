@@ -23,7 +23,7 @@ from raybench.parallel import in_parallel
 from raybench.sources.archive_files import Archive, ArchiveFiles
 from raybench.sources.archive_index import ArchiveIndex, index_of
 from raybench.sources.archive_names import archive_uris, own_folder
-from raybench.sources.file_facts import content_digest, told_each
+from raybench.sources.file_facts import content_digest, told_or_none
 from raybench.sources.file_names import check_names
 from raybench.sources.packed_keys import PackedKeys
 
@@ -67,7 +67,7 @@ def open_archives(root: str, wanted: Wanted, by_content: bool, limits: Limits, s
 def _there(root: str) -> list[Archive]:
     """The archives with their sizes and stamps."""
     uris = archive_uris(root)
-    told = told_each(uris)
+    told = in_parallel(told_or_none, uris)  # not by a listing: workers compare, and stores stamp that another way
     missing = [uri for uri, entry in zip(uris, told, strict=True) if entry is None]
     if missing and len(uris) == 1:
         raise DataError(

@@ -26,7 +26,7 @@ def told_each(uris: Sequence[str]) -> list[Entry | None]:
             found[place] = entries.get(uris[place].rpartition("/")[2])
             if found[place] is None:
                 single.append(place)
-    for place, entry in zip(single, in_parallel(lambda place: _told_or_none(uris[place]), single), strict=True):
+    for place, entry in zip(single, in_parallel(lambda place: told_or_none(uris[place]), single), strict=True):
         found[place] = entry
     return found
 
@@ -44,7 +44,8 @@ def _listed_entries(folder: str, names: set[str]) -> dict[str, Entry]:
     return found
 
 
-def _told_or_none(uri: str) -> Entry | None:
+def told_or_none(uri: str) -> Entry | None:
+    """Last name, size and stamp of a file, None if it is not there."""
     try:
         return storage.told(uri)
     except FileNotFoundError:

@@ -65,7 +65,10 @@ class ImageFiles:
         if not entries:
             below = " in it or below" if recursive else ""
             reason = why_nothing(root, SUFFIXES, 0)
-            raise DataError(f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)})")
+            raise DataError(
+                f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)}), or by "
+                "name an archive (x.tar, x.zip), several (x-{000..009}.tar) or a list (.csv, .parquet)"
+            )
         return cls.of(root, entries, by_content, limits)
 
     @classmethod

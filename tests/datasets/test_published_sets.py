@@ -12,9 +12,9 @@ from raybench.datasets.parts import Exactly
 from raybench.datasets.patch_sets import SEQUENCES
 from raybench.datasets.published import PUBLISHED
 from raybench.formats import copydays
+from raybench.runs.jobs import options_for
 
 REAL = Path("/work/shared/data")
-PLANNED = {"revisited", "patch-pairs"}  # benchmarks that come with their own change
 
 
 def test_hpatches_has_the_published_sequences():
@@ -27,7 +27,7 @@ def test_a_set_names_its_licence_links_steps_and_where_its_figures_are_from(name
     one = PUBLISHED[name]
     assert one.licence and one.size and one.tree and one.steps and one.figures_from
     assert all(link.startswith("http") for link in one.links) and one.links
-    assert set(one.benchmarks) <= {*BENCHMARKS, *FAMILIES, *PLANNED}
+    assert set(one.benchmarks) <= {*BENCHMARKS, *FAMILIES}
     roles = {part.role for part in one.parts}
     assert all(roles >= set(use.needs) and use.needs for use in one.uses)
     assert all("PATH" in use.command or use.words for use in one.uses)
@@ -62,3 +62,12 @@ def test_the_real_pairs_of_tss_are_good_but_for_their_count():
     checked = check_set("tss", PUBLISHED["tss"], str(REAL / "tss_kit/Dataset"), "all")
     assert len(checked.problems) == 6
     assert all("folders missing" in line or "in PASCAL/" in line for line in checked.problems)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_commands_of_a_set_have_options_that_their_benchmarks_take(name):
+    for use in PUBLISHED[name].uses:
+        benchmark, *words = use.command.split()
+        for member in FAMILIES.get(benchmark, (benchmark,)):
+            taken = {f"--{one.name}" for one in options_for(BENCHMARKS[member].open())}
+            assert {word for word in words if word.startswith("--")} <= taken

@@ -95,7 +95,7 @@ BROKEN = [
     ("tss", gone("JODS/pair1"), "JODS: truth: 1 of 4 folders missing"),
     ("tss", written("JODS/pair1/flow1.flo", content("a.flo")[:-3]), "body has 13 bytes (expected 16)"),
     ("roxford5k", removed("roxford5k/jpg/200100.jpg"), "images: 1 of 4 missing (200100.jpg)"),
-    ("roxford5k", written("roxford5k/gnd_roxford5k.json", b"[]"), "expected a list of names under imlist"),
+    ("roxford5k", written("roxford5k/gnd_roxford5k.json", b"[]"), "gnd_roxford5k.json: list at the top; expected"),
     (
         "rparis6k",
         removed("rparis6k/gnd_rparis6k.json"),
@@ -103,7 +103,7 @@ BROKEN = [
     ),
     ("revisitop1m", removed("revisitop1m/jpg/200300.jpg"), "images: 1 of 4 missing (200300.jpg)"),
     ("revisitop1m", written("revisitop1m/revisitop1m.txt", b"200000.jpg\n"), "names 1 images, published are 4"),
-    ("revisitop1m", written("revisitop1m/revisitop1m.txt", b"\xff\n"), "revisitop1m.txt: is no UTF-8"),
+    ("revisitop1m", written("revisitop1m/revisitop1m.txt", b"\xff\n"), "revisitop1m.txt: no UTF-8 text"),
     ("liberty", removed("patches0001.bmp"), "patches: 1 of 4 missing (patches0001.bmp)"),
     (
         "liberty",

@@ -91,12 +91,13 @@ def test_a_processor_within_that_of_texts_and_images_is_read(tmp_path):
         ({"size": {"height": 10**9, "width": 10**9}}, "in whole px up to 16,384"),
         ({"size": "224"}, "`size` is 224, expected"),
         ({"size": True}, "`size` is True"),
+        ({"do_resize": 1}, "`do_resize` is 1, expected true or false"),
         ({"resample": 9}, "`resample` is 9, expected a number of Pillow's filters"),
         ({"resample": [2]}, "`resample` is"),
         ({"image_mean": [0.5, 0.5]}, "`image_mean` is .*, expected three numbers"),
         ({"image_mean": [0.5, 0.5, "x"]}, "expected three numbers"),
-        ({"image_std": [0.5, 0.5, 0]}, "`image_std` is .*, must be above 0"),
-        ({"rescale_factor": 0}, "`rescale_factor` is 0, expected a number above 0"),
+        ({"image_std": [0.5, 0.5, 0]}, "`image_std` is .*, must be 1e-06 or more"),
+        ({"rescale_factor": 0}, "`rescale_factor` is 0, expected a number from 1e-06 to 1,000,000"),
         ({"do_pad": True}, "asks for `do_pad`, which is not known here"),
         ({"image_processor": []}, "`image_processor` is a list"),
     ],
@@ -110,5 +111,5 @@ def test_what_is_not_known_or_broken_is_told_with_the_way_out(changes, words, tm
 def test_a_convnext_needs_a_short_edge_and_a_share(tmp_path):
     with pytest.raises(DataError, match="needs `shortest_edge`"):
         steps_of({**CASES["ConvNeXt"], "size": {"height": 3, "width": 3}}, tmp_path)
-    with pytest.raises(DataError, match="`crop_pct` is 1e-09, expected a share"):
-        steps_of({**CASES["ConvNeXt"], "crop_pct": 1e-9}, tmp_path)
+    with pytest.raises(DataError, match=r"`crop_pct` is 0\.001, expected a share"):
+        steps_of({**CASES["ConvNeXt"], "crop_pct": 0.001}, tmp_path)

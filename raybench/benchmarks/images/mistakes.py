@@ -78,8 +78,8 @@ class Database:
 
     def panel(self, label: str, index: int, right: bool) -> Panel:
         if self.distractors is None or index < len(self.originals):
-            return _panel(label, self.images, int(self.originals[index]), right)
-        return _panel(label, self.distractors, index - len(self.originals), right)
+            return set_panel(label, self.images, int(self.originals[index]), right)
+        return set_panel(label, self.distractors, index - len(self.originals), right)
 
 
 def draw_mistakes(
@@ -97,7 +97,7 @@ def draw_mistakes(
         return []
     kinds = (FALSE_ALARMS, MISSED)
     drawn = run.each(drawn_mistakes, kinds, candidates[0], truth, queries, references, threshold, version=2)
-    return _written(run, kinds, drawn)
+    return written_cases(run, kinds, drawn)
 
 
 def draw_missed(
@@ -106,10 +106,12 @@ def draw_missed(
     """The copies of one block whose originals stand furthest down by one codec, as a file and for the report."""
     if not results or not database.images.source.is_there:
         return []
-    return _written(run, (MISSED,), run.each(drawn_missed, (MISSED,), results[0], truth, block, database, version=1))
+    return written_cases(
+        run, (MISSED,), run.each(drawn_missed, (MISSED,), results[0], truth, block, database, version=1)
+    )
 
 
-def _written(run: Run, kinds: Sequence[str], drawn: PerItem) -> list[ReportPicture]:
+def written_cases(run: Run, kinds: Sequence[str], drawn: PerItem) -> list[ReportPicture]:
     run.write("pictures/{name}.jpg", sheet_file, kinds, drawn)
     run.write(CASES, cases_file, ("the cases",), drawn.whole)
     return stored_cases(run.out, {}, ())
@@ -137,17 +139,17 @@ def drawn_mistakes(
     """The worst cases of one kind, drawn: each image is read once for both of its pictures."""
     choose = false_alarms if kind == FALSE_ALARMS else missed_pairs
     cases = choose(candidates.read(), truth, queries, references, threshold)
-    return _drawn(cases, row_name(*candidates.variant.cells[:2]))
+    return drawn_sheet(cases, row_name(*candidates.variant.cells[:2]))
 
 
 def drawn_missed(
     _: str, results: CodecResults, truth: TruePairs, block: NDArray[np.int64], database: Database
 ) -> Arrays:
     """The worst copies of one block, drawn."""
-    return _drawn(missed_originals(results, truth, block, database), row_name(results.name))
+    return drawn_sheet(missed_originals(results, truth, block, database), row_name(results.name))
 
 
-def _drawn(cases: Sequence[Case], row: str) -> Arrays:
+def drawn_sheet(cases: Sequence[Case], row: str) -> Arrays:
     """The sheet of these cases, and for the page the first of each query, if any of its images can be read."""
     seen = [case for case in cases if any(panel.image is not None for panel in case.panels)]
     first = {case.unit: number for number, case in reversed(list(enumerate(seen)))}
@@ -167,9 +169,12 @@ def false_alarms(
         query, reference, score = int(found.query[at]), int(found.reference[at]), float(found.score[at])
         place = int((found.score > score).sum()) + 1
         words = f"Wrong match with score {score:.4g}, number {place:,} of all {len(found.score):,} candidates"
-        panels = [_panel("query", queries, query), _panel(f"wrong, score {score:.4g}", references, reference, False)]
+        panels = [
+            set_panel("query", queries, query),
+            set_panel(f"wrong, score {score:.4g}", references, reference, False),
+        ]
         true, best = _best_match(found, truth, query)
-        panels += [_panel("true", references, index, True) for index in true[:1]]
+        panels += [set_panel("true", references, index, True) for index in true[:1]]
         caption = f"{words}{threshold.words(score)}. {_truth_words(found, query, true, best)}"
         cases.append(Case("false alarm", queries.names[query], caption, tuple(panels)))
     return cases
@@ -241,10 +246,10 @@ def _missed_pair(
     is_listed = bool(np.isfinite(score))
     label = f"true, after {before} others" if is_listed else "true, not among the candidates"
     place = f"number {before + 1} of the query's {stop - start} candidates, with score {score:.4g}"
-    panels = [_panel("query", queries, own), _panel(label, references, true, True)]
+    panels = [set_panel("query", queries, own), set_panel(label, references, true, True)]
     if stop > start and int(found.reference[start]) != true:
         first = f"first, score {found.score[start]:.4g}"
-        panels.append(_panel(first, references, int(found.reference[start]), False))
+        panels.append(set_panel(first, references, int(found.reference[start]), False))
     true_count = int(np.count_nonzero(truth.query == own))
     where = f"{_not_there(true_count)} among the query's {stop - start} candidates."
     if is_listed:
@@ -270,7 +275,7 @@ def missed_originals(
         label = f"original, after {before[at]} others" if is_listed else "original, not among the nearest"
         count = int((top.reference[rows[at]] != NO_REFERENCE).sum())
         where = f"number {before[at] + 1} of the {count} nearest" if is_listed else f"not among the {count} nearest"
-        panels = [_panel("copy", database.images, query), database.panel(label, true, True)]
+        panels = [set_panel("copy", database.images, query), database.panel(label, true, True)]
         if first not in (true, NO_REFERENCE):
             panels.append(database.panel(nearest, first, False))
         kind = "right" if is_listed and not before[at] else "missed"
@@ -279,7 +284,7 @@ def missed_originals(
     return cases
 
 
-def _panel(label: str, images: PictureSet, index: int, right: bool | None = None) -> Panel:
+def set_panel(label: str, images: PictureSet, index: int, right: bool | None = None) -> Panel:
     """An image of a set; one that is gone or broken by now leaves its frame empty."""
     return Panel(label, images.names[index], pixels_of(images, index), right)
 

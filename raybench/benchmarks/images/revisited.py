@@ -15,6 +15,7 @@ import numpy as np
 from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.images import sets as image_sets
 from raybench.benchmarks.images.preprocessing import preprocessing_notes
+from raybench.benchmarks.images.revisited_cases import draw_worst
 from raybench.benchmarks.images.revisited_figures import (
     FIGURES,
     FRACTIONS,
@@ -31,7 +32,7 @@ from raybench.benchmarks.images.revisited_figures import (
 )
 from raybench.benchmarks.images.revisited_inputs import Way, find_sets
 from raybench.benchmarks.images.revisited_sets import RevisitedSet, RevisitedSets
-from raybench.benchmarks.images.sets import ImageOptions
+from raybench.benchmarks.images.sets import ImageOptions, StoredVectors
 from raybench.benchmarks.images.ties import note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
@@ -44,7 +45,7 @@ from raybench.extract.images import Described
 from raybench.extract.trials import Trial
 from raybench.extract.vector_set import VectorSet, as_floats
 from raybench.formats.shardfile import Arrays
-from raybench.search.codecs import FLAT_CODEC, project_sets
+from raybench.search.codecs import FLAT_CODEC, project_sets, trains
 from raybench.search.distances import row_sums
 from raybench.search.set_standings import pair_standings
 from raybench.search.vector_facts import NORMALISED_WITHIN
@@ -90,6 +91,7 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
     codecs = image_sets.asked_codecs(options) or (FLAT_CODEC,)
     for one in sets.sets:
         image_sets.check_codecs(codecs, one.references, sets.training, problems)
+    _check_training(sets, codecs, problems)
     if problems.lines:
         raise Problems(problems.lines)
     inputs = image_sets.digests(sets.all, descriptor)
@@ -99,6 +101,15 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")
     return RevisitedPlan(job, inputs, sets, descriptor, codecs, tuple(notes))
+
+
+def _check_training(sets: RevisitedSets, codecs: tuple[str, ...], problems: ProblemList) -> None:
+    """Note sets whose vectors are not as long as those that codecs are trained on."""
+    training = sets.training
+    if isinstance(training, StoredVectors) and not problems.lines and any(trains(codec) for codec in codecs):
+        for one in sets.sets:
+            if isinstance(one.references, StoredVectors):
+                image_sets.note_other_dimensions((one.references, training), problems)
 
 
 def _asked_sets(options: RevisitedOptions) -> tuple[str, ...]:
@@ -130,7 +141,7 @@ class RevisitedPlan:
         described = image_sets.describe(run, job, sets.all, self.descriptor)
         vectors = self._as_ranked(run, {role: one.vectors for role, one in described.items()})
         note_constant_sets(run, vectors)
-        ranked, failed = self._ranked(run, described, vectors)
+        by_codec, ranked, failed = self._ranked(run, described, vectors)
         scores = run.each(score_set, ranked, version=1)
         scored = dict(zip([(one.codec, one.set_name) for one in ranked], run.read_each(scores), strict=True))
 
@@ -158,7 +169,9 @@ class RevisitedPlan:
         if len(self.codecs) > 1:
             further = (codec_table((codec, *row) for codec in self.codecs for row in rows[codec]), *further)
         facts = {"sets": {one.name: len(one.references) for one in sets.sets}, "codecs": set(self.codecs)}
-        return Outcome(main, further, skipped, facts, (), samples)
+        projected = by_codec.get(self.codecs[0], {})
+        pictures = draw_worst(run, first, sets.sets, projected, job.shard_size)
+        return Outcome(main, further, skipped, facts, pictures, samples)
 
     def _as_ranked(self, run: Run, vectors: dict[str, VectorSet]) -> dict[str, VectorSet]:
         """Vectors of length 1 where they are extracted here; those of files as they are, which is said."""
@@ -172,8 +185,9 @@ class RevisitedPlan:
 
     def _ranked(
         self, run: Run, described: Mapping[str, Described], vectors: Mapping[str, VectorSet]
-    ) -> tuple[list[RankedSet], list[str]]:
-        """Where labelled references stand, by codec and set; and a note for each codec that failed."""
+    ) -> tuple[dict[str, dict[str, VectorSet]], list[RankedSet], list[str]]:
+        """Vectors by codec and role; where labelled references stand in each set; a note for each codec that failed."""
+        vectors_by: dict[str, dict[str, VectorSet]] = {codec: {} for codec in self.codecs}
         found, failed = list[RankedSet](), list[str]()
         for one in self.sets.sets:
             distractors = self.sets.distractors_of(one)
@@ -184,8 +198,8 @@ class RevisitedPlan:
             failed += failures
             for codec, projected in by_codec.items():
                 found += self._ranked_by(run, codec, one, described, projected)
-        order = {codec: number for number, codec in enumerate(self.codecs)}
-        return sorted(found, key=lambda one: order[one.codec]), list(dict.fromkeys(failed))
+                vectors_by[codec] |= projected
+        return vectors_by, sorted(found, key=lambda one: self.codecs.index(one.codec)), list(dict.fromkeys(failed))
 
     def _ranked_by(
         self,

@@ -1,6 +1,6 @@
-"""Sets of images that copy detection compares: pictures in files, or vectors of theirs on disk; and how each becomes
-a set of vectors. An image's index is the position of its name in the set's name order. What the sets are to each other,
-and what is true of them, the benchmarks say.
+"""Sets of images that are compared: pictures in files, or vectors of theirs on disk; and how each becomes a set of
+vectors. An image's index is the position of its name in the set's name order, or in a list that comes with the data.
+What the sets are to each other, and what is true of them, the benchmarks say.
 """
 
 from __future__ import annotations

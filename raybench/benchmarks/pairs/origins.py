@@ -23,6 +23,7 @@ from raybench.formats.names import Strings, stems, strings, without_suffix
 from raybench.formats.pair_labels import as_numbers
 from raybench.formats.pair_lists import PairList
 from raybench.formats.text_rows import SHOWN
+from raybench.formats.vector_kinds import NAMED_SUFFIXES
 from raybench.search.pairs import Pairs
 from raybench.sources.image_files import ImageFiles
 from raybench.sources.named_vectors import NamedVectors
@@ -31,7 +32,7 @@ from raybench.sources.patch_sheets import SHEET, PatchSheets
 from raybench.sources.patches import Source
 from raybench.sources.strips import Strips, sequence_entries
 from raybench.sources.vector_blocks import FILE_SUFFIXES, VectorBlocks, has_names
-from raybench.sources.vector_files import SET_SUFFIXES, VectorFiles
+from raybench.sources.vector_files import VectorFiles
 
 LOOKED_AT = 1_000  # lines that name an unknown patch, for their reasons
 MOST_DIGITS = 19  # of a number of 64 bits
@@ -109,8 +110,8 @@ def _vectors(
     job: Job[PairOptions], named: NamedPatches, lists: Mapping[str, PairList], problems: ProblemList
 ) -> PairOrigin | None:
     uri = job.options.features or ""
-    is_file = uri.lower().endswith((*FILE_SUFFIXES, *SET_SUFFIXES)) and not storage.is_folder(uri)
-    if is_file and not storage.exists(uri):
+    is_file = uri.lower().endswith(FILE_SUFFIXES) and not storage.is_folder(uri)
+    if not storage.exists(uri):
         raise DataError(f"{uri}: does not exist; expected a file of vectors, or a folder of them")
     if not is_file and named.are_signatures and sequence_entries(uri):
         strips = VectorFiles.scan(uri, job.limits)
@@ -140,11 +141,11 @@ def _vectors(
 def _files_of(folder: str) -> list[str]:
     """All files of named vectors in a folder."""
     names = [entry.name for entry in storage.list_files(folder)]
-    found = [storage.join(folder, name) for name in names if name.endswith(SET_SUFFIXES) and "/" not in name]
+    found = [storage.join(folder, name) for name in names if name.endswith(NAMED_SUFFIXES) and "/" not in name]
     if not found:
         raise DataError(
-            f"{folder}: no file of vectors ({', '.join(SET_SUFFIXES)}); expected such files with names of patches, one "
-            "file with a row per patch number, or SEQ/IM.csv for pairs that are named SEQ.IM.PATCH"
+            f"{folder}: no file of vectors ({', '.join(NAMED_SUFFIXES)}); expected such files with names of patches, "
+            "one file with a row per patch number, or SEQ/IM.csv for pairs that are named SEQ.IM.PATCH"
         )
     return found
 

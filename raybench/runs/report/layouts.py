@@ -148,8 +148,8 @@ LAYOUTS = {
         "map",
         ("set", "setup"),
         slices=(
-            Slice("mP@k", "", ("mp_at_1", "mp_at_5", "mp_at_10"), columns=("set", "setup", "figure")),
-            Slice("By codec", "by_codec", ("map",), rows=("codec",), columns=("set", "setup"), choose=("run",)),
+            Slice("mP@k", "", ("mp_at_1", "mp_at_5", "mp_at_10"), columns=("setup", "figure"), choose=("set",)),
+            Slice("By codec", "by_codec", ("map",), rows=("codec",), columns=("run",), choose=("set", "setup")),
         ),
     ),
     "tss": Layout("Dense flow, TSS", "T5", ("group",), stands_for={"group": "mean"}, slices=TSS_SLICES),

@@ -151,14 +151,21 @@ def view(board: Board, figure: str, chosen: dict[str, str]) -> Html:
     if board.layout.overall == MEAN and not board.layout.stands_for and len(columns) > 1:
         titles.append(("mean", "mean of the columns"))
         grid = [[*row, mean_of(row)] for row in grid]
-    return board_table(board.section.runs, titles, grid, figure)
+    return board_table(board.section.runs, titles, grid, figure, [figure in LOWER_IS_BETTER] * len(titles))
 
 
 def board_table(
-    runs: Sequence[NamedRun], titles: Sequence[tuple[str, str]], grid: Sequence[Sequence[Measured]], figure: str
+    runs: Sequence[NamedRun],
+    titles: Sequence[tuple[str, str]],
+    grid: Sequence[Sequence[Measured]],
+    figure: str,
+    lower: Sequence[bool],
 ) -> Html:
-    """A table of runs × columns (short and long title of each), sortable, with marks for best and second."""
-    marks = [_marks([row[place] for row in grid], figure in LOWER_IS_BETTER) for place in range(len(titles))]
+    """A table of runs × columns (short and long title of each), sortable, with marks for best and second.
+
+    `lower` says of each column whether less is better.
+    """
+    marks = [_marks([row[place] for row in grid], lower[place]) for place in range(len(titles))]
     head = element(
         "tr",
         element("th", "run", scope="col"),

@@ -13,6 +13,7 @@ import pytest
 from conftest import GOLDEN, only_line, spoil
 from PIL import Image
 
+from raybench.benchmarks.cases import stored_cases
 from raybench.descriptors.thumbnail import Thumbnail
 from raybench.runs.finished import finished_manifest, read_tables
 from raybench.runs.samples import read_samples
@@ -218,6 +219,10 @@ def test_from_images_queries_are_cropped_and_descriptors_normalised(landmarks, r
     assert from_images == rows_of(tmp_path / "vectors/revisited.csv")
     assert len(rows_of(tmp_path / "images/revisited.csv")) == 6
     assert 0 < float(from_images[2]["map"]) < float(from_images[1]["map"]) < 1
+    cases = stored_cases(str(tmp_path / "images"), {}, ())
+    assert len(cases) == 6 and {case.kind for case in cases} == {"worst"}
+    assert all(case.panels[0].name == case.unit and all(panel.jpeg for panel in case.panels) for case in cases)
+    assert not (tmp_path / "vectors/pictures").exists()
 
 
 def test_exported_descriptors_read_back_to_the_same_table(landmarks, raybench, tmp_path):
@@ -226,6 +231,13 @@ def test_exported_descriptors_read_back_to_the_same_table(landmarks, raybench, t
     said = run(raybench, tmp_path / "b", "--features", tmp_path / "a/results", *INLINE)
     assert (tmp_path / "a/revisited.csv").read_bytes() == (tmp_path / "b/revisited.csv").read_bytes()
     assert "not of length 1" not in said.out
+
+
+def test_data_on_object_storage_give_the_same_table(landmarks, s3, raybench, tmp_path):
+    root = s3.upload(landmarks, f"{s3.bucket('revisited')}/data")
+    for out, data in (("local", landmarks), ("remote", root)):
+        run(raybench, tmp_path / out, "--data", data, "--descriptor", "thumbnail", *INLINE)
+    assert (tmp_path / "local/revisited.csv").read_bytes() == (tmp_path / "remote/revisited.csv").read_bytes()
 
 
 @pytest.fixture
@@ -313,6 +325,15 @@ def test_vectors_of_two_dimensions_are_said(raybench, tmp_path):
     arrays = np.load(data / "ties/queries.npz")
     np.savez(data / "ties/queries.npz", image_names=arrays["image_names"], vectors=arrays["vectors"][:, :5])
     only_line(check(raybench, "--features", data), "dimension 8", "has 5")
+
+
+def test_training_vectors_of_another_dimension_are_said_where_a_codec_trains(raybench, tmp_path):
+    data = copied(tmp_path, "ties")
+    names = np.array([f"t{number}" for number in range(40)])
+    vectors = np.random.default_rng(1).standard_normal((40, 5)).astype(np.float32)
+    np.savez(data / "training.npz", image_names=names, vectors=vectors)
+    only_line(check(raybench, "--features", data, "--codecs", "Flat;PCA4,Flat"), "training.npz: dimension 5", "has 8")
+    assert check(raybench, "--features", data).code == 0
 
 
 def test_a_pickled_truth_is_not_read_and_the_line_says_how_to_convert_it(raybench, tmp_path):

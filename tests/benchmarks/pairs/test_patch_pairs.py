@@ -69,3 +69,32 @@ def test_csv_may_have_its_columns_in_any_order_and_negative_scores(raybench, fpr
     lines = [f"{label},x,{score!r}" for label, score in zip(given["labels"], given["scores"].tolist(), strict=True)]
     (tmp_path / "cosine.csv").write_text("\n".join(["label,other,score", *lines]) + "\n")
     assert_golden(run(raybench, tmp_path / "out", "--results", tmp_path / "cosine.csv", "--ray", "off"), fpr95)
+
+
+def test_ties_give_the_other_end_that_the_case_says(raybench, fpr95, tmp_path):
+    run(raybench, tmp_path / "out", "--results", fpr95 / "data/ties.npz", "--ray", "off")
+    with (tmp_path / "out/tables/ties.csv").open() as file:
+        (row,) = (row for row in csv.DictReader(file) if row["figure"] == "fpr95")
+    said = json.loads((fpr95 / "expected.json").read_text())
+    assert float(row["worst"]) == float(row["value"]) == pytest.approx(0.05)
+    assert float(row["best"]) == pytest.approx(said["ties_other_orders"]["ties"]["positives first"])
+
+
+def test_the_run_with_fewer_false_alarms_is_better_in_a_comparison(raybench, tmp_path):
+    random = np.random.default_rng(0)
+    labels = random.random(2_000) < 0.5
+    for name, spread in (("sharp", 0.3), ("blurred", 0.9)):
+        distances = np.where(labels, 1.0, 2.0) + random.normal(0, spread, len(labels))
+        np.savez(tmp_path / "pairs.npz", labels=labels, distances=distances)
+        run(raybench, tmp_path / name, "--results", tmp_path / "pairs.npz", "--ray", "off")
+    said = raybench("compare", tmp_path / "blurred", tmp_path / "sharp", "--draws", "200")
+    lines = said.out.splitlines()
+    for figure in ("ap", "auc", "fpr95", "fdr95"):
+        place = next(number for number, line in enumerate(lines) if line.split()[:1] == [figure])
+        assert lines[place].split()[1] == "sharp"
+        assert " a  better than blurred by " in lines[place]
+        assert " b  baseline" in lines[place + 1]
+    assert "better in 4" in said.out
+    marked = raybench("compare", tmp_path / "blurred", tmp_path / "sharp", "--draws", "200", "--format", "markdown").out
+    (line,) = (line for line in marked.splitlines() if line.startswith("| pairs | sharp |"))
+    assert line.count("**") == 8
