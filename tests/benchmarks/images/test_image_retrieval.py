@@ -446,3 +446,16 @@ def test_what_is_wrong_is_one_clear_line(given, words, raybench, tmp_path):
     (error,) = said.errors
     for word in words:
         assert word in error
+
+
+def test_a_run_is_verified_by_other_cuts_and_compared_with_another_descriptor(pictures, raybench, tmp_path):
+    given = of_pictures(pictures)
+    for name, more in (("plain", ()), ("square", ("--exif-rotate",))):
+        run(raybench, tmp_path / name, *given, *more)
+    said = raybench("verify", tmp_path / "plain", "--share", 1)
+    assert said.code == 0 and said.out.startswith("unchanged: ")
+    said = raybench("compare", tmp_path / "plain", tmp_path / "square", "--draws", 20, "--format", "csv")
+    assert said.code == 0, said.err
+    lines = list(csv.DictReader(said.out.splitlines()))
+    assert [line["figure"] for line in lines if (line["run"], line["row"]) == ("plain", "Flat | None")] == MAIN
+    assert {float(line["difference"]) for line in lines if line["run"] == "square"} == {0.0}
