@@ -121,6 +121,8 @@ class RetrievalPlan:
         return rankings
 
     def _notes(self, searched: Searched) -> Iterable[str]:
+        by = "squared L2 (with a score norm by inner product)" if self.search.norms else "squared L2"
+        yield f"Each query ranks all references by {by}, equal ones in name order; junk is taken out first."
         yield from searched.notes
         there = len(self.search.sets.queries) - len(searched.described["queries"].skipped)
         lone = there - len(np.unique(searched.labels.relevant.query))
