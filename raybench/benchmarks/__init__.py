@@ -77,6 +77,16 @@ BENCHMARKS: dict[str, Listed] = {
         "Copydays with distractors: mAP of strong copies, pooled uAP, mAP of every block",
         "--data (Copydays root), --distractors and --descriptor, or --features (vectors)",
     ),
+    "image-retrieval": Listed(
+        "raybench.benchmarks.images.image_retrieval:BENCHMARK",
+        "retrieval of your own images: mAP, precision, recall, nDCG of each query's ranking, pooled µAP",
+        "--queries, --references and --ground-truth, of images with --descriptor, of vectors without; or --features",
+    ),
+    "revisited": Listed(
+        "raybench.benchmarks.images.revisited:BENCHMARK",
+        "Revisited Oxford and Paris: mAP and mP@1, 5, 10 of easy, medium and hard, also with the distractors of R1M",
+        "--data (root of SET/jpg and SET/gnd_SET.json) and --descriptor, or --features (vectors)",
+    ),
     "tss": Listed(
         "raybench.benchmarks.tss.tss:BENCHMARK",
         "TSS dense flow and cosegmentation: flow accuracy (T5 = PCK@0.05) and SegIUR of image pairs",

@@ -22,7 +22,7 @@ from raybench.table import Table
 COLUMNS = ("row", "figure", "value", "worst", "best", "tied")
 LOUD = 0.01  # a gap of more than a point is warned of
 NOTE = (
-    "worst, best: the figure if wrong, or right, ones stood first among equal distances; value: as the published tool "
+    "worst, best: the figure if wrong, or right, ones stood first among equal distances; value: as the protocol "
     "orders them; tied: items that this can move. Figures that no tie can change are left out."
 )
 
@@ -84,7 +84,7 @@ def tie_tables(run: Run, figures: Iterable[TiedFigure]) -> tuple[Table, ...]:
 def _warning(widest: TiedFigure, loud: int) -> str:
     return (
         f"TIES: {widest.of.figure} of {widest.of.row} rests on the order of equal distances: it is "
-        f"{100 * widest.value:.2f} in the published tool's order, and from {100 * widest.worst:.2f} to "
+        f"{100 * widest.value:.2f} in the protocol's order, and from {100 * widest.worst:.2f} to "
         f"{100 * widest.best:.2f} in others. Figures that ties move by more than a point: {loud:,} (tables/ties.csv)."
     )
 

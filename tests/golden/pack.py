@@ -22,6 +22,7 @@ PACKED = {  # what is taken of the data of each case
     "fpr95": ("liberty.npz", "cosine.npz", "ties.npz"),
     "disc": ("small",),
     "copydays": ("copydays.npz", "distractors.npz", "train.npz"),
+    "revisited": ("roxford5k", "rparis6k", "ties", "revisitop1m"),
     "tss": ("Dataset", "Results"),
 }
 LEVELS = ("e", "h", "t")
@@ -50,6 +51,7 @@ def cases() -> list[dict]:
         fpr95(),
         disc(),
         copydays(),
+        revisited(),
         tss(),
     ]
 
@@ -153,6 +155,18 @@ def copydays() -> dict:
         figure(codec, name, values[name], tolerance[name]) for codec, values in said["expected"].items() for name in tolerance
     ]
     return case("copydays", "copydays", said, {"features": "copydays", "codecs": ";".join(said["expected"])}, figures)
+
+
+def revisited() -> dict:
+    """The `+r1m` rows of a set of vectors as long as the distractors; `ties` has shorter ones."""
+    said = expected("revisited")
+    figures = [
+        figure(f"{name} | {setup}", column, values[column], said["tolerance"])
+        for name, setups in said["expected"].items()
+        for setup, values in setups.items()
+        for column in ("map", "mp_at_1", "mp_at_5", "mp_at_10")
+    ]
+    return case("revisited", "revisited", said, {"features": "revisited"}, figures)
 
 
 def tss() -> dict:

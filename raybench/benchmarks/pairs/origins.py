@@ -19,10 +19,9 @@ from raybench.benchmarks.job import Job
 from raybench.benchmarks.pairs.inputs import PairOptions
 from raybench.benchmarks.patches import DescribedPatches
 from raybench.errors import DataError, ProblemList, quoted, suggestion
-from raybench.formats.names import Strings, stems, strings
+from raybench.formats.names import Strings, stems, strings, without_suffix
 from raybench.formats.pair_labels import as_numbers
 from raybench.formats.pair_lists import PairList
-from raybench.formats.relevance import without_suffix
 from raybench.formats.text_rows import SHOWN
 from raybench.formats.vector_kinds import NAMED_SUFFIXES
 from raybench.search.pairs import Pairs
