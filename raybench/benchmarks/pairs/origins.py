@@ -155,7 +155,7 @@ def _pixels(
     job: Job[PairOptions], named: NamedPatches, lists: Mapping[str, PairList], problems: ProblemList
 ) -> PairOrigin | None:
     data = job.options.data or ""
-    images = ImageFiles.scan(data, by_content=job.verify_inputs, recursive=True, limits=job.limits)
+    images = ImageFiles.scan(data, by_content=job.verify_inputs, recursive=True, limits=job.limits, store=job.store)
     if named.are_numbers and any(SHEET.fullmatch(key) for key in images.keys):
         sheets = PatchSheets.of(images)
         patches = DescribedPatches.of_pixels(job, lambda: sheets)
@@ -184,7 +184,10 @@ def _pixels(
     return PairOrigin(patches, (places[0], places[1]), named, _digests(patches, images), grouped=False, images=images)
 
 
-NO_INFO = "NO INFO: there is no info.txt beside the sheets, so every cell of the last one counts as a patch."
+NO_INFO = (
+    "NO INFO: no info.txt was found in a folder beside the sheets (in archives it is not looked for), so every cell of "
+    "the last one counts as a patch."
+)
 
 
 def _digests(patches: DescribedPatches, images: ImageFiles) -> dict[str, str]:

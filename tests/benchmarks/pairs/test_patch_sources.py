@@ -1,6 +1,7 @@
 """The same patches and pairs from every place one may enter give the same distances, and so the same table."""
 
 import csv
+import shutil
 
 import h5py
 import numpy as np
@@ -106,6 +107,18 @@ def test_another_distance_needs_no_patch_again(raybench, patches, tmp_path):
         assert figures(tmp_path / "r") == figures(tmp_path / f"{name}-L1") != figures(tmp_path / name)
         (patches.folder / "moved").rename(data)
         (tmp_path / "r").rename(tmp_path / f"{name}-rescored")
+
+
+def test_singles_and_sheets_may_lie_in_an_archive(raybench, patches, expected, tmp_path):
+    by_name = patches.written("list.csv", patches.named("p{}".format))
+    for kind in ("tar", "zip"):
+        archive = shutil.make_archive(str(patches.folder / "patches"), kind, patches.singles(f"singles-{kind}"))
+        run(raybench, tmp_path / kind, "--pairs", by_name, "--data", archive, *BLOCK)
+        assert_right(tmp_path / kind, patches, expected)
+    archive = shutil.make_archive(str(patches.folder / "sheets"), "zip", patches.sheets())
+    by_number = patches.written("list.txt", patches.phototour)
+    run(raybench, tmp_path / "sheets-zip", "--pairs", by_number, "--data", archive, *BLOCK)
+    assert_right(tmp_path / "sheets-zip", patches, expected)
 
 
 def test_a_run_is_verified_by_other_cuts(raybench, patches, tmp_path):
