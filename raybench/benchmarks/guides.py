@@ -167,21 +167,22 @@ GUIDES: dict[str, Guide] = {
         ),
     ),
     "image-retrieval": Guide(
-        "--queries SET                  images as one of these (or vectors, all sets alike):\n"
-        "├── a.jpg, x/b.png …           a folder, with what is below it; named a, b, or x/b\n"
-        "│                              where another folder has a b, too\n"
+        "--queries SET                  images, or vectors, as one of these:\n"
+        "├── a.jpg, x/b.png …           a folder; images are named a, b (x/b where\n"
+        "│                              another folder has a b, too)\n"
         "├── set.tar, set.zip           an archive, or several: set-{000..009}.tar\n"
         "├── set.csv, set.parquet       a list with a column uri (and name)\n"
-        "└── set.h5, .npz, .parquet     vectors and image_names; then without --descriptor\n"
-        "--references SET               likewise; the same as --queries: searched in itself,\n"
-        "                               where no image is a match of its own\n"
-        "--training SET                 likewise, for codecs and score norms that train\n"
-        "--ground-truth FILE            .csv or .parquet: query,reference[,grade]; a grade is\n"
-        "                               positive, hard, junk, or a number from 0 (for nDCG)\n"
+        "└── set.h5, .npz, .parquet     vectors and image_names: all sets, or none\n"
+        "--references SET               likewise; the same as --queries: no image is\n"
+        "                               a match of its own\n"
+        "--training SET                 for codecs and score norms that train\n"
+        "--ground-truth FILE            .csv or .parquet: query,reference[,grade];\n"
+        "                               a grade is positive, hard, junk, or a number\n"
+        "                               from 0 (for nDCG)\n"
         "--features DIR                 or vectors in one folder\n"
-        "├── queries.h5                 also references, training; .npz, .parquet\n"
+        "└── queries.h5 …               references, training; .npz, .parquet\n"
         "--data DIR                     or all in one folder\n"
-        "└── queries.tar …              references, training of any kind, ground_truth.csv",
+        "└── queries.tar …              references, training, ground_truth.csv",
         (
             "Figures are those of trec_eval (https://github.com/usnistgov/trec_eval): map, map_cut, P, recall, ndcg; "
             "µAP is that of disc2021.",

@@ -22,7 +22,7 @@ ACCELERATOR = re.compile(r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII)  # 
 PROGRESS_KINDS = ("auto", "bar", "lines", "json", "none")
 PROGRESS = "how progress is shown; auto: a bar on a terminal, JSON lines in a Ray job, else lines for people"
 
-ONE_FILE = (".csv", ".pt", ".parquet", ".tar", ".zip", ".txt", ".npz")  # inputs that are no folders
+ONE_FILE = (".csv", ".pt", ".parquet", ".tar", ".zip", ".txt", ".npz", ".h5", ".hdf5")  # inputs that are no folders
 SEARCHED_BY_NAME = ("results", "benchmarks", "tasks")  # folders in which only files of known names are read
 
 

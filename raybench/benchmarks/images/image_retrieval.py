@@ -54,7 +54,7 @@ def prepare(job: Job[RetrievalOptions]) -> RetrievalPlan:
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
     with problems.noting():
-        truth = OwnTruth.read(truth_uri(options.ground_truth, options.data), job.limits)
+        truth = OwnTruth.read(truth_uri(options.ground_truth, options.data, options.features), job.limits)
     found = find_sets(job, problems)
     queries, references = found["queries"], found["references"]
     if truth is not None and queries is not None and references is not None:
@@ -121,6 +121,8 @@ class RetrievalPlan:
         return rankings
 
     def _notes(self, searched: Searched) -> Iterable[str]:
+        by = "squared L2 (with a score norm by inner product)" if self.search.norms else "squared L2"
+        yield f"Each query ranks all references by {by}, equal ones in name order; junk is taken out first."
         yield from searched.notes
         there = len(self.search.sets.queries) - len(searched.described["queries"].skipped)
         lone = there - len(np.unique(searched.labels.relevant.query))

@@ -20,6 +20,7 @@ from raybench.errors import ConfigError, ProblemList
 from raybench.formats.limits import USUAL, Limits
 from raybench.formats.relevance import Relevance, read_relevance
 from raybench.metrics.micro_ap import TruePairs
+from raybench.sources.vector_files import SSCD_SUFFIX
 
 TRUTHS = ("ground_truth.csv", "ground_truth.parquet")
 
@@ -40,12 +41,13 @@ class OwnTruth:
         return cls(read_relevance(content, uri, limits), digest_of_bytes(content))
 
 
-def truth_uri(given: str | None, data: str | None) -> str:
-    """Where the truth is: the file that is given, or in the data's folder; raises ConfigError."""
-    beside = [storage.join(data, name) for name in TRUTHS] if data else []
-    found = given or next((uri for uri in beside if storage.exists(uri)), None)
+def truth_uri(given: str | None, *beside: str | None) -> str:
+    """Where the truth is: the file that is given, or in one of these folders; raises ConfigError."""
+    folders = [folder for folder in beside if folder and not folder.endswith(SSCD_SUFFIX)]
+    known = [storage.join(folder, name) for folder in folders for name in TRUTHS]
+    found = given or next((uri for uri in known if storage.exists(uri)), None)
     if found is None:
-        where = f"{data} has no {TRUTHS[0]}; " if data else ""
+        where = f"no {TRUTHS[0]} in {' or '.join(folders)}; " if folders else ""
         raise ConfigError(f"no --ground-truth: {where}name a CSV or Parquet file of query,reference[,grade]")
     return found
 

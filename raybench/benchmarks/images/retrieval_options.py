@@ -33,7 +33,7 @@ class RetrievalOptions(SearchOptions):
         None,
         "CSV or Parquet: query,reference[,grade]; a grade is positive, hard, junk, or a number from 0 (for nDCG)",
         "input",
-        default_words="DATA/ground_truth.csv",
+        default_words="ground_truth.csv in DATA or FEATURES",
         is_uri=True,
     )
     codecs: str | None = option(

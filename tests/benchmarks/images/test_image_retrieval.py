@@ -1,6 +1,7 @@
 """image-retrieval: every figure beside a plain second implementation, by the command line; cuts, executors, samples."""
 
 import csv
+import json
 import shutil
 import tarfile
 import zipfile
@@ -10,12 +11,13 @@ import plain_retrieval as plain
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import outputs_of_every_plan
+from conftest import GOLDEN, outputs_of_every_plan
 
 from raybench.runs.finished import finished_manifest, read_tables
 from raybench.runs.samples import read_samples
 from raybench.table import figure_cells
 
+GOLDEN_SAID = json.loads((GOLDEN / "image_retrieval/expected.json").read_text())
 INLINE = ("--ray", "off", "--progress", "none")
 NORM = "1.0[0,2]"
 MAIN = ["uAP", "mAP", "mAP_at_10", "precision_at_1", "precision_at_10", "recall_at_1", "recall_at_10"]
@@ -114,6 +116,16 @@ def test_every_figure_is_that_of_a_plain_second_implementation(seed, kind, raybe
         for figure in MAIN[1:]:
             found = ties.get((f"Flat | {name}", figure), {"worst": expected[figure], "best": expected[figure]})
             assert [float(found["worst"]), float(found["best"])] == pytest.approx([end[figure] for end in ends]), figure
+
+
+@pytest.mark.parametrize("kind", GOLDEN_SAID["expected"])
+def test_golden_figures_of_trec_eval(kind, raybench, tmp_path):
+    data = GOLDEN / "image_retrieval/data"
+    run(raybench, tmp_path, "--features", data, "--ground-truth", data / f"{kind}.csv", *INLINE)
+    row = rows_of(tmp_path / "tables/retrieval_figures.csv")[0]
+    assert (row["codec"], row["score_norm"]) == ("Flat", "None")
+    for figure, value in GOLDEN_SAID["expected"][kind].items():
+        assert float(row[figure]) == pytest.approx(value, abs=GOLDEN_SAID["tolerance"]), figure
 
 
 def test_the_main_table_has_the_promised_columns_and_flat_alone_by_default(raybench, tmp_path):
@@ -434,3 +446,16 @@ def test_what_is_wrong_is_one_clear_line(given, words, raybench, tmp_path):
     (error,) = said.errors
     for word in words:
         assert word in error
+
+
+def test_a_run_is_verified_by_other_cuts_and_compared_with_another_descriptor(pictures, raybench, tmp_path):
+    given = of_pictures(pictures)
+    for name, more in (("plain", ()), ("square", ("--exif-rotate",))):
+        run(raybench, tmp_path / name, *given, *more)
+    said = raybench("verify", tmp_path / "plain", "--share", 1)
+    assert said.code == 0 and said.out.startswith("unchanged: ")
+    said = raybench("compare", tmp_path / "plain", tmp_path / "square", "--draws", 20, "--format", "csv")
+    assert said.code == 0, said.err
+    lines = list(csv.DictReader(said.out.splitlines()))
+    assert [line["figure"] for line in lines if (line["run"], line["row"]) == ("plain", "Flat | None")] == MAIN
+    assert {float(line["difference"]) for line in lines if line["run"] == "square"} == {0.0}

@@ -66,8 +66,9 @@ def test_a_querys_own_image_is_junk_even_where_the_truth_says_otherwise(tmp_path
 def test_truth_is_looked_for_in_the_data_where_it_is_not_named(tmp_path):
     with pytest.raises(ConfigError, match="no --ground-truth: name a CSV or Parquet file"):
         truth_uri(None, None)
-    with pytest.raises(ConfigError, match=r"has no ground_truth\.csv"):
+    with pytest.raises(ConfigError, match=r"no ground_truth\.csv in /"):
         truth_uri(None, str(tmp_path))
     (tmp_path / "ground_truth.parquet").write_bytes(b"")
     assert truth_uri(None, str(tmp_path)) == f"{tmp_path}/ground_truth.parquet"
+    assert truth_uri(None, None, str(tmp_path)) == f"{tmp_path}/ground_truth.parquet"
     assert truth_uri("mine.csv", str(tmp_path)) == "mine.csv"
