@@ -38,7 +38,7 @@ from raybench.formats.names import Names
 from raybench.formats.vector_kinds import plain_shape, read_plain
 from raybench.formats.whole_numbers import whole_rows
 from raybench.runs.result_file import parsed_figures
-from raybench.sources.listings import parsed_listing
+from raybench.sources.listings import parsed_listing, parsed_tree
 
 OWN_ERRORS = (RaybenchError, shardfile.BrokenShardFile)
 LIMITS = Limits(pixels=2**22, unpacked_bytes=2**26)
@@ -342,6 +342,7 @@ READERS = {
     "named .pt": Reader(_named(".pt"), seeds.features, "zip"),
     "shard file": Reader(lambda data, _: shardfile.decode(data), seeds.shard_files, "shard", inputs=2_000),
     "listing": Reader(lambda data, _: parsed_listing(data, NAME), seeds.listings, "shard"),
+    "listed parts": text(parsed_tree, b'{"a/truth": "/store/listings/1.json", "a/queries": "s3://b/2.listing"}'),
     "manifest.json": Reader(_manifest, lambda: [json.dumps(seeds.manifest()).encode()]),
     "finished manifest": Reader(
         _finished("manifest.json"), lambda: [json.dumps(seeds.manifest()).encode()], inputs=500

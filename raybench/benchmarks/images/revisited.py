@@ -133,6 +133,11 @@ class RevisitedPlan:
         return self.sets.summary
 
     @property
+    def truths(self) -> dict[str, bytes]:
+        """What the truth files hold, by their digests in the inputs: `rescore` needs no data folder."""
+        return {digest_of_bytes(one.truth): one.truth for one in self.sets.sets}
+
+    @property
     def trial(self) -> Trial:
         return image_sets.trial(self.job, self.sets.all, self.descriptor, self.notes)
 

@@ -20,10 +20,12 @@ from raybench.formats.revisited import RevisitedTruth, read_distractor_names, re
 from raybench.metrics.micro_ap import TruePairs
 from raybench.sources.cropped_images import CroppedImages
 from raybench.sources.image_files import ImageFiles, is_image
+from raybench.sources.listings import is_tree, parsed_tree
 from raybench.sources.named_vectors import NamedVectors, find_vectors
 
 JPG = ".jpg"
 SHOWN = 5  # names that are missing
+PARTS = ("truth", "queries", "references")  # of a set, by which a finished run remembers it
 TRAINING_STEMS = ("training", "train")
 
 Folder = Mapping[str, storage.Entry]  # files by their names below it
@@ -41,6 +43,8 @@ class Way:
 
 def find_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: ProblemList) -> RevisitedSets:
     """The sets that are asked for, or all that are there; what is wrong with any is noted."""
+    if is_tree(way.root):
+        return _remembered_sets(way, asked, training, problems)
     folders = _folders(way.root, asked)
     names = asked or tuple(sorted(name for name, files in folders.items() if name != R1M and _has_truth(name, files)))
     if not names:
@@ -54,6 +58,38 @@ def find_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: 
     elif training:
         others = image_sets.pictures("training", training, way.by_content, problems, limits=way.limits)
     return RevisitedSets(tuple(one for one in found if one is not None), distractors, others)
+
+
+def _remembered_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: ProblemList) -> RevisitedSets:
+    """The sets of a finished run by what it remembers of them."""
+    files = parsed_tree(image_sets.read_text(way.root, "the parts of a finished run's data"), way.root)
+    named = dict.fromkeys(part.rpartition("/")[0] for part in files)
+    there = tuple(name for name in named if all(f"{name}/{part}" in files for part in PARTS))
+    found = []
+    for name in asked or there:
+        if name not in there:
+            problems.add(f"{name}: is no set of the finished run, which has {', '.join(there)}")
+            continue
+        data = image_sets.read_text(files[f"{name}/truth"], "the truth of a set")
+        truth = read_revisited_truth(data, files[f"{name}/truth"], problems)
+        if truth is not None:
+            queries, references = (
+                PictureSet(role, Names(strings(listed)), CroppedImages.remembered(files[role], way.limits, boxes))
+                for role, listed, boxes in (
+                    (f"{name}/queries", truth.queries, truth.boxes),
+                    (f"{name}/references", truth.references, None),
+                )
+            )
+            labelled = Labelled(truth.queries, TruePairs(truth.query, truth.reference), truth.label)
+            found.append(RevisitedSet(name, queries, references, labelled, data))
+    role, distractors = f"{R1M}/distractors", None
+    if role in files:
+        source = CroppedImages.remembered(files[role], way.limits)
+        distractors = PictureSet(role, Names(without_jpg(strings(source.keys))), source)
+    others = (
+        image_sets.pictures("training", training, way.by_content, problems, limits=way.limits) if training else None
+    )
+    return RevisitedSets(tuple(found), distractors, others)
 
 
 def _folders(root: str, asked: tuple[str, ...]) -> dict[str, dict[str, storage.Entry]]:
