@@ -60,6 +60,17 @@ SHOWN = 5  # images in a note
 class RevisitedOptions(ImageOptions):
     """Those of sets of images, and which sets."""
 
+    data: str | None = option(
+        None, "root of the sets: SET/jpg, SET/gnd_SET.json; perhaps revisitop1m", "input", is_uri=True
+    )
+    features: str | None = option(
+        None,
+        "root of vectors instead: SET/queries and SET/references (.h5, .npz, .parquet), SET/gnd_SET.json; perhaps "
+        "revisitop1m/distractors, training",
+        "input",
+        is_uri=True,
+    )
+    training: str | None = option(None, "folder of the images that codecs are trained on", "input", is_uri=True)
     codecs: str | None = option(
         None,
         "FAISS index_factory strings ending in Flat, separated by ;: the main table is by the first",
@@ -79,6 +90,8 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
     root = options.features or options.data
     if root is None:
         raise ConfigError("revisited: no --data; give the folder that holds SET/jpg and SET/gnd_SET.json")
+    if options.features and options.data:
+        raise ConfigError("revisited: --data would do nothing with --features, where truth is, too; leave it out")
     descriptor = None
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)

@@ -19,6 +19,7 @@ from raybench.formats.names import Names, Strings, name_order, strings, without_
 from raybench.formats.revisited import RevisitedTruth, read_distractor_names, read_revisited_truth
 from raybench.metrics.micro_ap import TruePairs
 from raybench.sources.cropped_images import CroppedImages
+from raybench.sources.file_names import check_names
 from raybench.sources.image_files import ImageFiles, is_image
 from raybench.sources.listings import is_tree, parsed_tree
 from raybench.sources.named_vectors import NamedVectors, find_vectors
@@ -232,7 +233,8 @@ def _in_order(
     """The same vectors, indexed by the place of their names in a list."""
     place = found.names.indices(listed)
     missing = np.flatnonzero(place < 0)
-    lines = [f"{uri}: no vector of {listed[int(row)].as_py()!r}, which {lists}" for row in missing[:SHOWN]]
+    like = f"names there are like {found.names[0]!r}"
+    lines = [f"{uri}: no vector of {listed[int(row)].as_py()!r}, which {lists}; {like}" for row in missing[:SHOWN]]
     problems.add_first(lines, len(missing), uri, "vectors missing")
     if len(missing):
         return None
@@ -276,10 +278,12 @@ def _distractor_pictures(
 ) -> PictureSet | None:
     there = {name.removeprefix("jpg/"): entry for name, entry in files.items() if name.startswith("jpg/")}
     keys = [name for name in there if is_image(name, recursive=True)] if listed is None else list(dict.fromkeys(listed))
+    with problems.noting():
+        check_names(root, keys)
     missing = [key for key in keys if key not in there]
     lines = [f"{root}: no {key}, which {uri} lists" for key in missing[:SHOWN]]
     problems.add_first(lines, len(missing), root, "missing distractors")
-    if missing or not keys:
+    if missing or not keys or problems.lines:
         return None
     entries = [there[key]._replace(name=key) for key in keys]
     images = ImageFiles.of(root, entries, way.by_content, way.limits)

@@ -372,6 +372,7 @@ def test_a_pickled_truth_is_not_read_and_the_line_says_how_to_convert_it(raybenc
         (("--features", "DATA/nowhere"), "does not exist"),
         (("--data", "DATA"), "give one of --descriptor, --features"),
         (("--descriptor", "thumbnail"), "no --data"),
+        (("--data", "DATA", "--features", "DATA"), "--data would do nothing with --features"),
         (("--features", "DATA", "--exif-rotate", "true"), "--exif-rotate"),
         (("--features", "DATA", "--codecs", "PCA4,Flat"), "needs a training set"),
         (("--features", "DATA", "--codecs", "IVF4,Flat"), "can't stand before Flat"),
