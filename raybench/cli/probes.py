@@ -24,7 +24,12 @@ import faiss
 gpus = faiss.get_num_gpus() if hasattr(faiss, "get_num_gpus") else 0
 print(f"{faiss.__version__}, {f'sees {gpus} GPUs' if gpus else 'CPU only'}, {faiss.omp_get_max_threads()} threads")
 """
-OPENCV = "import cv2; print(f'{cv2.__version__}, {cv2.getNumThreads()} threads')"
+OPENCV = """
+import cv2
+from raybench.descriptors import CONTRIB_INSTALL
+contrib = "with contrib" if hasattr(cv2, "xfeatures2d") else f"no contrib (optional: {CONTRIB_INSTALL})"
+print(f"{cv2.__version__}, {cv2.getNumThreads()} threads, {contrib}")
+"""
 RAY = """
 import sys, time
 started = time.monotonic()

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,16 @@ def decode_cut_image(data: bytes, name: str, limits: Limits = USUAL) -> tuple[ND
         raise
 
 
+def grey_levels(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[np.uint8]:
+    """A picture of patches as 8-bit grey, (height, width), of colours their luma; 16 bits a pixel are refused."""
+    limits.check_pixels(*_gif_size(data), name)
+    with _opened(data, name, limits) as image:
+        limits.check_pixels(*image.size, name)
+        if image.mode.startswith("I"):
+            raise DataError(f"{name}: 16 bits a pixel; expected 8-bit grey")
+        return np.asarray(image.convert("L"))
+
+
 def image_size(data: bytes, name: str, exif_rotate: bool = False, limits: Limits = USUAL) -> tuple[int, int]:
     """Width and height by the header, however large; `data` may end behind it.
 
@@ -134,6 +144,8 @@ class Preprocess:
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD
     interpolation: str = FILTER
+
+    divisor: ClassVar[float] = 255.0  # of grey levels
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -41,8 +41,16 @@ def stems(names: Strings) -> Strings:
     >>> stems(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG", "R4.jp2"])).to_pylist()
     ['T000001', 'Q00002', 'R000003', 'R4']
     """
-    bare = pc.replace_substring_regex(names, r"^.*/", "")
-    return pc.replace_substring_regex(bare, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
+    return without_suffix(pc.replace_substring_regex(names, r"^.*/", ""))
+
+
+def without_suffix(names: Strings) -> Strings:
+    """Names without an image's suffix.
+
+    >>> without_suffix(strings(["train/T000001.jpg", "b.c"])).to_pylist()
+    ['train/T000001', 'b.c']
+    """
+    return pc.replace_substring_regex(names, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
 
 
 def paths(names: Strings) -> Strings:
@@ -52,6 +60,16 @@ def paths(names: Strings) -> Strings:
     ['original/200000.jpg']
     """
     return pc.replace_substring_regex(names, r"^(\./)+", "")
+
+
+def shortest(names: Strings) -> Strings:
+    """Stems, if no two are the same; else names without image suffix, but with their folders.
+
+    >>> [shortest(strings(names)).to_pylist() for names in (["a/1.jpg", "b/2.jpg"], ["a/1.jpg", "b/1.jpg"])]
+    [['1', '2'], ['a/1', 'b/1']]
+    """
+    bare = stems(names)
+    return bare if pc.count_distinct(bare).as_py() == len(bare) else without_suffix(paths(names))
 
 
 def without_jpg(names: Strings) -> Strings:
@@ -67,6 +85,7 @@ NORMALISERS: dict[str, Callable[[Strings], Strings]] = {
     "stem": stems,
     "path": paths,
     "without_jpg": without_jpg,
+    "shortest": shortest,
 }
 
 

@@ -30,7 +30,7 @@ from raybench.search.tiles import Tiles
 class PairStandings(ArrayFields):
     """Of each pair its distance, and how many references come before it in its query's ranking of all.
 
-    `before` goes by place at equal distance; `fewest` are strictly closer, `most` all that are as near. The pair's own
+    `before` goes by place at equal distance; `fewest` are strictly closer, `most` closer or as near. The pair's own
     reference never counts.
     """
 

@@ -2,7 +2,8 @@ import cv2
 import numpy as np
 import pytest
 
-from raybench.descriptors.opencv import CHUNK, Orb, RootSift, Sift, _described
+from raybench.descriptors.opencv import Orb, RootSift, Sift
+from raybench.descriptors.patch_canvas import CHUNK, described_patches
 
 ALL = [Sift(), RootSift(), Orb()]
 
@@ -105,4 +106,4 @@ def test_orb_is_compared_by_hamming_distance():
 def test_a_dropped_keypoint_is_an_error_that_says_so():
     dropping = cv2.ORB.create(nlevels=1, edgeThreshold=60)
     with pytest.raises(RuntimeError, match="descriptors of 1 patches in order, got 0"):
-        _described(dropping, textured(1), 0, 31.0, np.empty((1, 32), np.uint8))
+        described_patches(dropping, textured(1), 0, 31.0, np.empty((1, 32), np.uint8))

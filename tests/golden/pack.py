@@ -19,6 +19,7 @@ PACKED = {  # what is taken of the data of each case
     "hpatches_verification": ("tasks", "descriptors/block20"),
     "hpatches_matching": ("tasks", "descriptors/block20"),
     "hpatches_retrieval": ("tasks", "descriptors/grey16"),
+    "fpr95": ("liberty.npz", "cosine.npz", "ties.npz"),
     "disc": ("small",),
     "copydays": ("copydays.npz", "distractors.npz", "train.npz"),
     "revisited": ("roxford5k", "rparis6k", "ties", "revisitop1m"),
@@ -47,6 +48,7 @@ def cases() -> list[dict]:
         hpatches("verification", "block20", verification_figures),
         hpatches("matching", "block20", matching_figures),
         hpatches("retrieval", "grey16", retrieval_figures),
+        fpr95(),
         disc(),
         copydays(),
         revisited(),
@@ -117,6 +119,16 @@ def retrieval_figures(said: dict) -> list[tuple]:
     return [
         (f"mini | {level} | {pool}", "map", value) for level in LEVELS for pool, value in said["map"][level].items()
     ]
+
+
+def fpr95() -> dict:
+    said = expected("fpr95")
+    figures = [
+        figure(name.removesuffix(".npz"), column, said["expected"][name.removesuffix(".npz")][column], said["tolerance"])
+        for name in PACKED["fpr95"]
+        for column in ("fpr95", "fdr95")
+    ]
+    return case("fpr95", "patch-pairs", said, {"results": "fpr95"}, figures)
 
 
 def disc() -> dict:

@@ -99,7 +99,7 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
         problems.add("--exif-rotate: boxes of queries are of images as they are stored; leave it out")
     sets = RevisitedSets((), None, None)
     with problems.noting():
-        way = Way(root, bool(options.features), job.verify_inputs, job.limits)
+        way = Way(root, bool(options.features), job.verify_inputs, job.limits, job.store)
         sets = find_sets(way, _asked_sets(options), options.training, problems)
     codecs = image_sets.asked_codecs(options) or (FLAT_CODEC,)
     for one in sets.sets:

@@ -40,6 +40,7 @@ class Way:
     from_vectors: bool
     by_content: bool
     limits: Limits
+    store: str = ""  # where listings of archives are kept
 
 
 def find_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: ProblemList) -> RevisitedSets:
@@ -57,7 +58,7 @@ def find_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: 
         uris = find_vectors(way.root, TRAINING_STEMS, problems, wanted=False)
         others = image_sets.vectors_on_disk("training", uris, problems, limits=way.limits)
     elif training:
-        others = image_sets.pictures("training", training, way.by_content, problems, limits=way.limits)
+        others = _training(way, training, problems)
     return RevisitedSets(tuple(one for one in found if one is not None), distractors, others)
 
 
@@ -87,10 +88,12 @@ def _remembered_sets(way: Way, asked: tuple[str, ...], training: str | None, pro
     if role in files:
         source = CroppedImages.remembered(files[role], way.limits)
         distractors = PictureSet(role, Names(without_jpg(strings(source.keys))), source)
-    others = (
-        image_sets.pictures("training", training, way.by_content, problems, limits=way.limits) if training else None
-    )
+    others = _training(way, training, problems) if training else None
     return RevisitedSets(tuple(found), distractors, others)
+
+
+def _training(way: Way, uri: str, problems: ProblemList) -> PictureSet | None:
+    return image_sets.pictures("training", uri, way.by_content, problems, limits=way.limits, store=way.store)
 
 
 def _folders(root: str, asked: tuple[str, ...]) -> dict[str, dict[str, storage.Entry]]:

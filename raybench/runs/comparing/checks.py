@@ -17,7 +17,7 @@ from raybench.runs.manifest import Manifest
 from raybench.runs.samples import StoredSamples
 from raybench.table import FigureCell
 
-TRUTH = ("ground truth", "benchmarks", "tasks", "truth")  # inputs that say what is right
+TRUTH = ("ground truth", "benchmarks", "tasks", "pairs", "truth")  # inputs that say what is right
 METHOD = ("descriptor", "results", "predictions")  # inputs that are measured
 # Options of the protocol's group that belong to the method, that rows are named by, or that change no figure.
 FREE = (
@@ -86,7 +86,7 @@ def _inputs(first: FinishedRun, other: FinishedRun) -> Iterator[Difference]:
     stored = any(one.manifest.arguments.get("features") for one in (first, other))
     for key in sorted(ours.keys() & theirs.keys() - set(METHOD)):
         if ours[key] != theirs[key] and (key.rpartition("/")[2] in TRUTH or not stored):
-            hint = "" if key in TRUTH[:3] else _hint(first.manifest, other.manifest)
+            hint = "" if key in TRUTH[:4] else _hint(first.manifest, other.manifest)
             yield f"{key} has the digest", (theirs[key][:SHORT], f"{ours[key][:SHORT]}{hint}")
 
 
