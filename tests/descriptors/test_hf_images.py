@@ -147,6 +147,14 @@ def test_weights_that_change_during_a_run_end_it(folders, tmp_path):
         spec.open()
 
 
+def test_a_node_that_has_no_such_folder_says_what_to_do(folders, tmp_path):
+    folder = shutil.copytree(folders("vit"), tmp_path / "vit")
+    spec = resolve_by_name(f"hf:{folder}", {}, None)
+    shutil.rmtree(folder)
+    with pytest.raises(DataError, match=r"config\.json is not on .*; give a folder that every node reaches"):
+        described(spec.open(), pictures(1))
+
+
 def test_a_folder_in_an_object_store_gives_the_same_rows_and_digest(folders):
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
