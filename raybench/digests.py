@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from xxhash import xxh3_128_hexdigest
+from xxhash import xxh3_128, xxh3_128_hexdigest
 
 
 def digest_of(*parts: Any) -> str:
@@ -27,6 +28,18 @@ def digest_of(*parts: Any) -> str:
 def digest_of_bytes(data: bytes | memoryview) -> str:
     """The digest of a file's content."""
     return xxh3_128_hexdigest(data)
+
+
+def digest_of_parts(parts: Iterable[bytes]) -> str:
+    """The same of a content that comes in parts.
+
+    >>> digest_of_parts([b"a", b"b"]) == digest_of_bytes(b"ab")
+    True
+    """
+    whole = xxh3_128()
+    for part in parts:
+        whole.update(part)
+    return whole.hexdigest()
 
 
 def _by_content(value: Any) -> Any:

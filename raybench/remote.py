@@ -80,17 +80,17 @@ def pieces(size_bytes: int) -> list[tuple[int, int]]:
     return [(start, min(start + PIECE_BYTES, size_bytes)) for start in range(0, size_bytes, PIECE_BYTES)]
 
 
-def listed(uri: str) -> Iterator[tuple[str, Facts]]:
-    """Every file below a folder, by its name there, in no order; a missing folder has none."""
+def listed(uri: str, deep: bool = True) -> Iterator[tuple[str, Facts]]:
+    """Every file below a folder (unless `deep`: in it), by its name there, in no order; a missing folder has none."""
     filesystem = _filesystem(uri)
     root: str = filesystem._strip_protocol(uri).rstrip("/") + "/"
     if urlsplit(uri).scheme in S3:
-        yield from _listed_pages(uri, root)
+        yield from _listed_pages(uri, root, deep)
         return
 
     def find() -> dict[str, Any]:
         filesystem.invalidate_cache()
-        found: dict[str, Any] = filesystem.find(uri, detail=True)
+        found: dict[str, Any] = filesystem.find(uri, maxdepth=None if deep else 1, detail=True)
         return found
 
     try:
@@ -102,10 +102,10 @@ def listed(uri: str) -> Iterator[tuple[str, Facts]]:
             yield name.removeprefix(root), _told(info)
 
 
-def _listed_pages(uri: str, root: str) -> Iterator[tuple[str, Facts]]:
+def _listed_pages(uri: str, root: str, deep: bool) -> Iterator[tuple[str, Facts]]:
     """An S3 listing page by page: one that fails is asked for again, not the thousand before it."""
     bucket, _, prefix = root.partition("/")
-    request = {"Bucket": bucket, "Prefix": prefix}
+    request = {"Bucket": bucket, "Prefix": prefix} | ({} if deep else {"Delimiter": "/"})
     while True:
         page = with_retries(uri, partial(_filesystem(uri).call_s3, "list_objects_v2", **request))
         for info in page.get("Contents", ()):

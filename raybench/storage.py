@@ -12,11 +12,11 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from raybench import atomic_files, disk, node_cache, remote
@@ -107,17 +107,37 @@ def read_start(uri: str, count: int) -> bytes:
     return BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, count)))
 
 
-def _content(uri: str, path: Path, count: int = -1) -> bytes:
-    """A file's bytes, or its first ones; one that nobody may read and a link to nothing are bad input."""
+def read_range(uri: str, start: int, end: int) -> bytes:
+    """Bytes start..end of a file that has them all; one that ends before is bad input."""
+    path = local_path(uri)
+    if path is None:
+        return BYTES_READ.of(remote.read_range(uri, start, end) if end > start else b"")
+    data = BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, end - start, start)))
+    if len(data) != end - start:
+        raise DataError(f"{uri}: ends at byte {start + len(data):,}, expected {end:,} or more; it was cut or rewritten")
+    return data
+
+
+def _content(uri: str, path: Path, count: int = -1, start: int = 0) -> bytes:
+    """A file's bytes, or some of them; one that nobody may read and a link to nothing are bad input."""
     try:
-        with path.open("rb") as file:
-            return file.read(count)
+        with path.open("rb", buffering=0 if count >= 0 else -1) as file:
+            file.seek(start)
+            return _exactly(file, count) if count >= 0 else file.read()
     except PermissionError as error:
         raise DataError(f"{uri}: can't be read ({error.strerror}); check its permissions") from error
     except OSError as error:
         if error.errno in NOWHERE and path.is_symlink():
             raise DataError(f"{uri}: is a link to {path.readlink()}, which is not there; mend or remove it") from error
         raise
+
+
+def _exactly(file: BinaryIO, count: int) -> bytes:
+    """So many bytes from a file, which gives at most 2 GB at once, or all that are left."""
+    data = file.read(count)
+    while 0 < len(data) < count and (more := file.read(count - len(data))):
+        data += more
+    return data
 
 
 def read_mapped(uri: str) -> memoryview:
@@ -140,11 +160,27 @@ def forget_copy(uri: str) -> None:
 
 def list_files(uri: str) -> list[Entry]:
     """Every file below a folder, in name order; a missing folder has none."""
+    return sorted(each_file(uri), key=attrgetter("name"))
+
+
+def each_file(uri: str) -> Iterator[Entry]:
+    """Every file below a folder as it is listed, in no order, for those who need not hold them all."""
     path = local_path(uri)
     if path is not None:
-        return sorted(_walk(path, ""), key=attrgetter("name"))
-    found = (Entry(name, told.size_bytes or 0, told.stamp) for name, told in remote.listed(uri))
-    return sorted(found, key=attrgetter("name"))
+        return _walk(path, "")
+    return (Entry(name, told.size_bytes or 0, told.stamp) for name, told in remote.listed(uri))
+
+
+def told(uri: str) -> Entry:
+    """A file's last name, size and stamp, by one request; raises FileNotFoundError."""
+    path, name = local_path(uri), uri.rpartition("/")[2]
+    if path is None:
+        facts = remote.facts(uri)
+        return Entry(name, facts.size_bytes or 0, facts.stamp)
+    info = with_retries(uri, path.stat)
+    if not stat.S_ISREG(info.st_mode):
+        raise FileNotFoundError(errno.ENOENT, "No such file", uri)
+    return Entry(name, info.st_size, str(info.st_mtime_ns))
 
 
 def identity(root: str, entries: Iterable[Entry], by_content: bool) -> str:
@@ -161,7 +197,12 @@ def identity(root: str, entries: Iterable[Entry], by_content: bool) -> str:
     if unstamped:
         content = dict(zip(unstamped, digests, strict=True))
         listed = [entry._replace(stamp=content.get(entry.name, entry.stamp)) for entry in listed]
-    return digest_of("files", listed)
+    return digest_of_entries(listed)
+
+
+def digest_of_entries(entries: Sequence[Entry]) -> str:
+    """The digest of files by what their entries say."""
+    return digest_of("files", list(entries))
 
 
 def exists(uri: str) -> bool:

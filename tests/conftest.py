@@ -200,6 +200,16 @@ def copies(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def landmarks(tmp_path_factory):
+    """The demo's set in the layout of Revisited Oxford and Paris, to be read only."""
+    from raybench.demo.landmarks import make_landmarks
+
+    folder = tmp_path_factory.mktemp("landmarks")
+    make_landmarks(folder)
+    return folder
+
+
 @pytest.fixture
 def golden():
     """The inputs of the golden classification case, and its figures."""

@@ -18,6 +18,7 @@ ORDER = [
     {"node_cache"},
     {"storage"},
     {"sources"},
+    {"datasets"},
     {"descriptors"},
     {"engine"},
     {"extract"},
@@ -42,7 +43,11 @@ HOMES = {
     "faiss": {"search/by_faiss.py", "search/codecs.py"},
     "torch": {
         f"descriptors/{name}.py"
-        for name in ("cuda", "device_batches", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network")
+        for name in (
+            *("cuda", "device_batches", "torch_models", "torchscript", "image_networks", "sscd", "sscd_network"),
+            *("hf_images", "hf_network", "library_networks", "models_by_name", "named_weights", "timm_images"),
+            *("token_pooling", "torchvision_images"),
+        )
     }
     | {"sources/sscd_features.py", "search/by_torch.py", "search/coarse.py"},
     "cv2": {
@@ -51,6 +56,11 @@ HOMES = {
     }
     | {"demo/hpatches.py", "demo/tss.py", "formats/png.py"},
     "onnxruntime": {"descriptors/onnx_images.py"},
+    "transformers": {"descriptors/hf_images.py"},
+    "huggingface_hub": {"descriptors/hf_files.py", "descriptors/timm_images.py"},
+    "safetensors": {"descriptors/named_weights.py"},
+    "timm": set(),  # by `models_by_name.imported` alone, since it may fail in ways of its own
+    "torchvision": set(),
     "pdqhash": {"descriptors/pdq.py"},
     "click": {path.relative_to(ROOT).as_posix() for path in (ROOT / "cli").glob("*.py")},
 }

@@ -32,11 +32,12 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def all_data(folder, copies):
+def all_data(folder, copies, landmarks):
     from raybench.demo.tss import make_tss
 
     make_tss(folder / "runs/demo/data/tss")
     (folder / "runs/demo/data/copies").symlink_to(copies)
+    (folder / "runs/demo/data/landmarks").symlink_to(landmarks)
     return folder
 
 

@@ -62,6 +62,11 @@ BENCHMARKS: dict[str, Listed] = {
         "HPatches 2017 patch retrieval: trapezoid AP of five views in pools of 100 to 20,000",
         NEEDS_2017,
     ),
+    "patch-pairs": Listed(
+        "raybench.benchmarks.pairs.patch_pairs:BENCHMARK",
+        "listed pairs of one's own patches, or of Brown's PhotoTour: FPR95, TREC AP and ROC AUC",
+        "--pairs, and --data with --descriptor, or --features; or --results (finished distances or scores)",
+    ),
     "disc2021": Listed(
         "raybench.benchmarks.images.disc2021:BENCHMARK",
         "DISC2021 copy detection: pooled µAP over codecs and score normalisations",
@@ -71,6 +76,16 @@ BENCHMARKS: dict[str, Listed] = {
         "raybench.benchmarks.images.copydays:BENCHMARK",
         "Copydays with distractors: mAP of strong copies, pooled uAP, mAP of every block",
         "--data (Copydays root), --distractors and --descriptor, or --features (vectors)",
+    ),
+    "image-retrieval": Listed(
+        "raybench.benchmarks.images.image_retrieval:BENCHMARK",
+        "retrieval of your own images: mAP, precision, recall, nDCG of each query's ranking, pooled µAP",
+        "--queries, --references and --ground-truth, of images with --descriptor, of vectors without; or --features",
+    ),
+    "revisited": Listed(
+        "raybench.benchmarks.images.revisited:BENCHMARK",
+        "Revisited Oxford and Paris: mAP and mP@1, 5, 10 of easy, medium and hard, also with the distractors of R1M",
+        "--data (root of SET/jpg and SET/gnd_SET.json) and --descriptor, or --features (vectors)",
     ),
     "tss": Listed(
         "raybench.benchmarks.tss.tss:BENCHMARK",

@@ -1,21 +1,18 @@
 """What `raybench list BENCHMARK` and the end of a help show: expected folders, where data come from, two commands.
 
-Words and links only, so that they are there at once. Layouts are those of the published data; the examples that begin
-at `runs/demo` work once `make demo` ran.
+Words and links only, so that they are there at once. Trees and links of published sets are those of `datasets/`; the
+examples that begin at `runs/demo` work once `make demo` ran.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-PATCHES = """\
+from raybench.datasets.published import PUBLISHED
+
+PATCHES = f"""\
 --data DIR                     patches; not needed with --features or --results
-├── i_ajuntament/              a sequence: i_… changes of light, v_… of viewpoint
-│   ├── ref.png                patches below each other; each as high as the image is wide (65 px)
-│   ├── e1.png … e5.png        the same patches seen otherwise: easy,
-│   ├── h1.png … h5.png        hard,
-│   └── t1.png … t5.png        tough (not in the release of 2016)
-└── v_abstract/ …
+{PUBLISHED["hpatches"].tree}
 --features DIR                 or descriptors, one row per patch
 └── i_ajuntament/ref.csv …     also .npy, .parquet or .h5"""
 
@@ -32,9 +29,8 @@ TASKS_2017 = """\
 
 VECTOR_FILE = "vectors (float32, one row per image) and image_names; also .npz, .parquet"
 
-HPATCHES_DATA = "https://github.com/hpatches/hpatches-dataset (patches, 4.2 GB)"
-SOURCES_2016 = (HPATCHES_DATA, "https://github.com/featw/hbench (the .benchmark files and the published tool)")
-SOURCES_2017 = (HPATCHES_DATA, "https://github.com/hpatches/hpatches-benchmark (folder tasks/, and the published tool)")
+SOURCES_2016 = (*PUBLISHED["hpatches"].links, *PUBLISHED["hbench-tasks"].links)
+SOURCES_2017 = (*PUBLISHED["hpatches"].links, *PUBLISHED["hpatches-tasks"].links)
 OWN_PATCHES = "Own patches: `raybench tasks {kind} --data DIR --out DIR` makes task files for them."
 
 DEMO_PATCHES = "--data runs/demo/data/hpatches/hpatches"
@@ -114,17 +110,14 @@ GUIDES: dict[str, Guide] = {
     ),
     "disc2021": Guide(
         "--data DIR                     the set's root; each part may also be named by its own option\n"
-        "├── val_ref/R000000.jpg …      references (--references)\n"
-        "├── val_query/Q00000.jpg …     queries (--queries)\n"
-        "├── training/T000000.jpg …     for codecs and score norms that train (--training)\n"
-        "└── val_groundtruth_matches.csv    query_id,reference_id lines (--ground-truth)\n"
+        f"{PUBLISHED['disc2021'].tree}\n"
         "--features DIR                 or vectors\n"
         f"├── queries.h5                 {VECTOR_FILE}\n"
         "├── references.h5\n"
         "└── training.h5\n"
         "--results predictions.csv      or finished predictions: query_id,reference_id,score lines",
         (
-            "https://ai.meta.com/datasets/disc21-dataset/ (images and truth, about 350 GB)",
+            *PUBLISHED["disc2021"].links,
             "https://github.com/facebookresearch/sscd-copy-detection (models for --descriptor sscd:… or torchscript:…)",
         ),
         (
@@ -135,41 +128,100 @@ GUIDES: dict[str, Guide] = {
     ),
     "copydays": Guide(
         "--data DIR                     the set's root\n"
-        "├── original/200000.jpg …      157 images\n"
-        "├── strong/200001.jpg …        229 strong copies; the first four letters name the original\n"
-        "├── jpegqual/3/200000.jpg …    also 5, 8, 10, 15, 20, 30, 50, 75\n"
-        "└── crops/10/200000.jpg …      also 15, 20, 30, 40, 50, 60, 70, 80\n"
+        f"{PUBLISHED['copydays'].tree}\n"
         "--distractors DIR              any other images, among which originals are searched\n"
         "--training DIR                 images for codecs that train\n"
         "--features DIR                 or vectors, named like original/200000.jpg\n"
         f"├── copydays.h5                {VECTOR_FILE}\n"
         "├── distractors.h5\n"
         "└── training.h5",
-        (
-            "https://lear.inrialpes.fr/people/jegou/data.php.html (section Copydays)",
-            "https://dl.fbaipublicfiles.com/vissl/datasets/copydays_original.tar.gz, also copydays_strong.tar.gz",
-        ),
+        PUBLISHED["copydays"].links,
         (
             f"--data {DEMO_COPIES}/copydays --distractors {DEMO_COPIES}/distractors --descriptor thumbnail "
             "--codecs Flat --out runs/copydays",
             "--features VECTORS --codecs PCAW512,L2norm,Flat --out runs/mine --ray off",
         ),
     ),
+    "revisited": Guide(
+        "--data DIR                     the root; a set of any name works\n"
+        "├── roxford5k/                 a set; also rparis6k\n"
+        "│   ├── gnd_roxford5k.json     truth, converted once from gnd_roxford5k.pkl\n"
+        "│   └── jpg/                   4,993 references, 70 queries, which are cropped to their box\n"
+        "└── revisitop1m/               distractors, if there are any: rows SET+r1m\n"
+        "    ├── revisitop1m.txt        their names, with folder and suffix\n"
+        "    └── jpg/ …\n"
+        "--training DIR                 images for codecs that train\n"
+        "--features DIR                 or vectors, in the same tree, with names as in the lists\n"
+        "├── roxford5k/gnd_roxford5k.json\n"
+        f"├── roxford5k/queries.h5       {VECTOR_FILE}\n"
+        "├── roxford5k/references.h5\n"
+        "├── revisitop1m/distractors.h5\n"
+        "└── training.h5",
+        (
+            "http://cmp.felk.cvut.cz/revisitop/ (truth, and where images and distractors are)",
+            "https://github.com/filipradenovic/revisitop (the published tool)",
+        ),
+        (
+            "--data runs/demo/data/landmarks --descriptor thumbnail --out runs/landmarks",
+            "--features VECTORS --set roxford5k,rparis6k --out runs/mine --ray off",
+        ),
+    ),
+    "image-retrieval": Guide(
+        "--queries SET                  images as one of these (or vectors, all sets alike):\n"
+        "├── a.jpg, x/b.png …           a folder, with what is below it; named a, b, or x/b\n"
+        "│                              where another folder has a b, too\n"
+        "├── set.tar, set.zip           an archive, or several: set-{000..009}.tar\n"
+        "├── set.csv, set.parquet       a list with a column uri (and name)\n"
+        "└── set.h5, .npz, .parquet     vectors and image_names; then without --descriptor\n"
+        "--references SET               likewise; the same as --queries: searched in itself,\n"
+        "                               where no image is a match of its own\n"
+        "--training SET                 likewise, for codecs and score norms that train\n"
+        "--ground-truth FILE            .csv or .parquet: query,reference[,grade]; a grade is\n"
+        "                               positive, hard, junk, or a number from 0 (for nDCG)\n"
+        "--features DIR                 or vectors in one folder\n"
+        "├── queries.h5                 also references, training; .npz, .parquet\n"
+        "--data DIR                     or all in one folder\n"
+        "└── queries.tar …              references, training of any kind, ground_truth.csv",
+        (
+            "Figures are those of trec_eval (https://github.com/usnistgov/trec_eval): map, map_cut, P, recall, ndcg; "
+            "µAP is that of disc2021.",
+            "Without --codecs vectors are compared as they are (Flat); the published list is for DISC2021.",
+        ),
+        (
+            "--queries runs/demo/data/own/pictures --references runs/demo/data/own/pictures "
+            "--ground-truth runs/demo/data/own/truth.csv --descriptor thumbnail --out runs/own",
+            "--queries queries.h5 --references references.h5 --ground-truth truth.csv --out runs/mine --ray off",
+        ),
+    ),
+    "patch-pairs": Guide(
+        "--pairs FILE                   lists: a file, several with commas, or a folder\n"
+        "├── mine.csv                   a,b,label lines: two patches, 1 (one point) or 0\n"
+        "└── m50_100000_100000_0.txt    or PhotoTour's: patch point unused patch point …\n"
+        "--data DIR                     patches, as one of these; the first two also as .tar or .zip\n"
+        "├── a.png, x/b.jpg …           square images of one side; colours become grey\n"
+        "├── patches0000.bmp …          PhotoTour's sheets of 16 x 16, with info.txt\n"
+        "└── SEQ/IM.png …               strips, for names SEQ.IM.PATCH\n"
+        "--features FILE                or vectors and image_names (.h5, .npz, .parquet);\n"
+        "│                              of patches by number one row each (also .npy, .csv)\n"
+        "└── SEQ/IM.csv …               or a folder of these, for names SEQ.IM.PATCH\n"
+        "--results FILE                 or finished distance,label or score,label lines below\n"
+        "                               a header; or .npz: labels, and distances or scores",
+        (
+            "http://matthewalunbrown.com/patchdata/patchdata.html (PhotoTour: liberty, notredame, yosemite)",
+            "https://github.com/DagnyT/hardnet (the published figure: code/EvalMetrics.py)",
+        ),
+        (
+            f"{DEMO_PATCHES} --pairs runs/demo/data/hpatches/pairs --descriptor sift --out runs/pairs-sift",
+            "--pairs LIBERTY/m50_100000_100000_0.txt --data LIBERTY --descriptor torchscript:model.pt "
+            "--input-size 32 --out runs/liberty",
+        ),
+    ),
     "tss": Guide(
         "--data DIR                     the folder Dataset\n"
-        "└── FG3DCar/                   a group; also JODS, PASCAL\n"
-        "    └── PAIR/\n"
-        "        ├── image1.png, image2.png\n"
-        "        ├── flow1.flo, flow2.flo   true flow 1→2 and 2→1\n"
-        "        ├── mask1.png, mask2.png   true foreground\n"
-        "        ├── pair.txt\n"
-        "        └── flip_gt.txt            1 if the pair is mirrored, else 0\n"
+        f"{PUBLISHED['tss'].tree}\n"
         "--results DIR                  finished flows, instead of --descriptor\n"
         "└── FG3DCar/PAIR/flow1.flo …   flow2.flo, mask1.png, mask2.png; also KITTI .png, .npy, .npz",
-        (
-            "https://taniai.space/projects/cvpr16_dccs/ (400 pairs, 1.2 GB)",
-            "https://github.com/t-taniai/TSS_CVPR2016_EvaluationKit (the published tools)",
-        ),
+        PUBLISHED["tss"].links,
         (
             "--data runs/demo/data/tss/Dataset --descriptor dis --visualize --out runs/dis",
             "--data Dataset --results Results --auto-flip --compat vc --out runs/scored --ray off",

@@ -116,8 +116,9 @@ class DescribedOptions:
     data: str | None = option(None, "folder (any URI) of the data set in its published layout", "input", is_uri=True)
     descriptor: str | None = option(
         None,
-        "built-in name, module:Class of your own, or a model file KIND:URI (see `raybench list`); module:Class and "
-        "torchscript:URI run code from that file: only use files you trust",
+        "built-in name, module:Class of your own, a model file KIND:URI, or of images a model that a library knows, "
+        "such as hf:FOLDER_OR_NAME (see `raybench list`); module:Class and torchscript:URI run code from that file: "
+        "only use files you trust",
         "method",
     )
     descriptor_args: dict[str, Any] = option(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from raybench.benchmarks.pair_groups import PairSequences
 from raybench.benchmarks.ties import all_equal
 from raybench.formats.shardfile import Arrays
-from raybench.metrics import ranking
+from raybench.metrics import error_rates, ranking
 from raybench.metrics.ranking import Flags
 from raybench.metrics.samples import FigureOf, RankedSample, Units
 from raybench.metrics.ties import tied_ranking
@@ -24,6 +24,8 @@ MEASURES: Mapping[str, Callable[[Flags], float]] = {
     "step_ap": ranking.trec_ap,
     "trapezoid_ap": ranking.trapezoid_ap,
     "roc_auc": ranking.roc_auc,
+    "fpr95": error_rates.fpr95,
+    "fdr95": error_rates.fdr95,
 }
 
 
@@ -44,13 +46,18 @@ class RankedFigures:
 
 
 def rank_sequence_pairs(
-    figures: RankedFigures, distances: NDArray[np.float64], positive: Flags, sequences: PairSequences
+    figures: RankedFigures,
+    distances: NDArray[np.float64],
+    positive: Flags,
+    sequences: PairSequences,
+    negatives_lead: bool = False,
 ) -> Arrays:
     """Pairs by rising distance, equal ones in the order given, as the arrays of a RankedSample; and their ties.
 
-    `worst` and `best` are by figure, if any are `tied`. `equal`: whether all distances are.
+    With `negatives_lead` negatives stand first among equal ones. `worst` and `best` are by figure, if any are `tied`.
+    `equal`: whether all distances are.
     """
-    order = ranking.stable_order(distances)
+    order = np.lexsort((positive, distances)) if negatives_lead else ranking.stable_order(distances)
     ranked = positive[order]
     a: NDArray[Any] = sequences.a[order]
     b: NDArray[Any] = sequences.b[order]

@@ -22,7 +22,7 @@ from raybench.metrics.ranking import Flags
 from raybench.parallel import in_parallel
 from raybench.search.neighbours import ImagePairs, Matches
 from raybench.search.pairs import Pairs
-from raybench.sources.strips import Strips
+from raybench.sources.patches import Pictured
 
 MOST_CASES = 8  # of a kind
 PATCH_PX, PATCH_QUALITY = 96, 90  # published patches have 65 px and stay as they are
@@ -55,6 +55,7 @@ class PairsOfRow:
     pairs: Pairs
     positive: Flags
     parts: tuple[slice, ...]
+    sequence: NDArray[np.int64] | None = None  # of each pair, where the keys of its patches do not say it
 
 
 @dataclass(frozen=True)
@@ -66,32 +67,32 @@ class MatchedImagesOf:
     pairs: ImagePairs
 
 
-def strips_of(patches: DescribedPatches) -> Strips | None:
+def strips_of(patches: DescribedPatches) -> Pictured | None:
     """The pictures of patches, where a run began with them."""
     return patches.origin.strips if isinstance(patches.origin, DescribedStrips) else None
 
 
-def draw_pairs(run: Run, strips: Strips, row: PairsOfRow, distances: Mapped) -> tuple[ReportPicture, ...]:
+def draw_pairs(run: Run, strips: Pictured, row: PairsOfRow, distances: Mapped) -> tuple[ReportPicture, ...]:
     """The worst pairs of a row, in the run's folder and for the report."""
     run.write(CASES, pair_case_file, (row,), strips, distances)
     return tuple(stored_cases(run.out, {}, ()))
 
 
-def draw_matches(run: Run, strips: Strips, row: MatchedImagesOf, matches: Matches) -> tuple[ReportPicture, ...]:
+def draw_matches(run: Run, strips: Pictured, row: MatchedImagesOf, matches: Matches) -> tuple[ReportPicture, ...]:
     """The worst matches of a row, in the run's folder and for the report."""
     run.write(CASES, match_case_file, (row,), strips, matches)
     return tuple(stored_cases(run.out, {}, ()))
 
 
-def pair_case_file(row: PairsOfRow, strips: Strips, distances: Mapped) -> bytes:
+def pair_case_file(row: PairsOfRow, strips: Pictured, distances: Mapped) -> bytes:
     """Pairs of different points that are closest, and pairs of one point that are farthest apart."""
     values = distances.read(0)["values"]
     return cases_file(strips, row.name, pair_cases(row, np.concatenate([values[part] for part in row.parts]), strips))
 
 
-def pair_cases(row: PairsOfRow, distances: NDArray[np.float64], strips: Strips) -> Iterator[PatchCase]:
+def pair_cases(row: PairsOfRow, distances: NDArray[np.float64], strips: Pictured) -> Iterator[PatchCase]:
     """The worst pairs of each kind, one per sequence; a pair without a distance was skipped."""
-    sequence = sequence_numbers(strips)[row.pairs.a_image]
+    sequence = sequence_numbers(strips)[row.pairs.a_image] if row.sequence is None else row.sequence
     measured = ~np.isnan(distances)
     positives, negatives = (np.flatnonzero(flags & measured) for flags in (row.positive, ~row.positive))
     for at in first_of_each(negatives[np.argsort(distances[negatives], kind="stable")], sequence):
@@ -115,7 +116,7 @@ def _pair(pairs: Pairs, at: int, label: str, right: bool) -> tuple[ShownPatch, .
     return first, ShownPatch(label, int(pairs.b_image[at]), int(pairs.b_patch[at]), right)
 
 
-def match_case_file(row: MatchedImagesOf, strips: Strips, matches: Matches) -> bytes:
+def match_case_file(row: MatchedImagesOf, strips: Pictured, matches: Matches) -> bytes:
     """The surest wrong match of each image pair, and the patch whose true match stands furthest down."""
     return cases_file(strips, row.name, match_cases(row, matches))
 
@@ -145,7 +146,7 @@ def match_cases(row: MatchedImagesOf, matches: Matches) -> Iterator[PatchCase]:
             yield PatchCase(kind, words, shown)
 
 
-def sequence_numbers(strips: Strips) -> NDArray[np.int64]:
+def sequence_numbers(strips: Pictured) -> NDArray[np.int64]:
     """The sequence of each image, as a number."""
     _, number = np.unique([key.split("/")[0] for key in strips.keys], return_inverse=True)
     return number.astype(np.int64)
@@ -162,7 +163,7 @@ def first_of_each(order: NDArray[np.int64], group: NDArray[np.int64], most: int 
     return chosen
 
 
-def cases_file(strips: Strips, row: str, cases: Iterable[PatchCase]) -> bytes:
+def cases_file(strips: Pictured, row: str, cases: Iterable[PatchCase]) -> bytes:
     """The cases with their patches, as a file's content; a patch that can't be read leaves its frame empty.
 
     Cases of which nothing can be read are left out: a run may rest on vectors in the store, long after the strips.
@@ -178,7 +179,7 @@ def cases_file(strips: Strips, row: str, cases: Iterable[PatchCase]) -> bytes:
     return cases_text([picture for picture in pictures if any(panel.jpeg for panel in picture.panels)])
 
 
-def _thumbnails(strips: Strips, image: int, patches: set[int]) -> dict[tuple[int, int], bytes]:
+def _thumbnails(strips: Pictured, image: int, patches: set[int]) -> dict[tuple[int, int], bytes]:
     """The wanted patches of one strip; nothing of one that is gone or broken by now."""
     try:
         ((_, strip),) = strips.read(image, image + 1)
@@ -188,10 +189,10 @@ def _thumbnails(strips: Strips, image: int, patches: set[int]) -> dict[tuple[int
     return {(image, patch): thumbnail(strip[patch], PATCH_PX, PATCH_QUALITY) for patch in there}
 
 
-def _picture(case: PatchCase, strips: Strips, row: str, pixels: dict[tuple[int, int], bytes]) -> ReportPicture:
+def _picture(case: PatchCase, strips: Pictured, row: str, pixels: dict[tuple[int, int], bytes]) -> ReportPicture:
     panels = []
     for one in case.patches:
-        name = f"{strips.keys[one.image].replace('/', '.')}.{one.patch}"
+        name = strips.patch_name(one.image, one.patch)
         jpeg = pixels.get((one.image, one.patch), b"")
         panels.append(PicturePanel(one.label if jpeg else f"{one.label}; can't be read", name, jpeg, one.right))
     unit = strips.keys[case.patches[0].image].split("/")[0]
@@ -199,6 +200,6 @@ def _picture(case: PatchCase, strips: Strips, row: str, pixels: dict[tuple[int, 
     return ReportPicture(title, case.caption, b"", case.kind, unit, row, alt_text(panels), tuple(panels))
 
 
-def worst_pairs(figures: NDArray[np.float64], images: NDArray[np.int32], strips: Strips) -> list[int]:
+def worst_pairs(figures: NDArray[np.float64], images: NDArray[np.int32], strips: Pictured) -> list[int]:
     """The image pairs with the lowest figures, one per sequence."""
     return first_of_each(np.argsort(figures, kind="stable"), sequence_numbers(strips)[images])

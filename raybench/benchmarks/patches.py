@@ -25,7 +25,7 @@ from raybench.extract.patches import Extract, Features, ReadVectors, extract_fea
 from raybench.parallel import in_parallel
 from raybench.search.distances import DISTANCES
 from raybench.sources.file_names import check_names
-from raybench.sources.patches import Source
+from raybench.sources.patches import Pictured, Source
 from raybench.sources.strips import Strips
 from raybench.sources.vector_files import VectorFiles
 
@@ -100,18 +100,18 @@ def read_files(
 
 @dataclass(frozen=True)
 class DescribedStrips:
-    """Patch images, and what describes them."""
+    """Pictures of patches, and what describes them."""
 
-    strips: Strips
+    strips: Pictured
     descriptor: DescriptorSpec
 
 
 @dataclass(frozen=True)
 class DescribedPatches:
-    """The patches of a job that computes: vectors on disk or strips to describe, and how descriptors are compared."""
+    """The patches of a job that computes: vectors on disk or pixels to describe, and how descriptors are compared."""
 
     job: Job[PatchOptions]
-    origin: VectorFiles | DescribedStrips
+    origin: Source | DescribedStrips
     distance: str
 
     @classmethod
@@ -119,28 +119,41 @@ class DescribedPatches:
         """The job's patches; raises InputError if they, their descriptor or its distance are not there."""
         options = job.options
         if options.features:
-            return cls(job, VectorFiles.scan(options.features, job.limits), options.distance or "L2")
+            return cls.of_vectors(job, VectorFiles.scan(options.features, job.limits))
         if not options.descriptor or not options.data:
             raise ConfigError(f"{job.benchmark}: give --descriptor with --data, or --features")
+        data = options.data
+        return cls.of_pixels(job, lambda: Strips.scan(data, by_content=job.verify_inputs, limits=job.limits), known)
+
+    @classmethod
+    def of_vectors(cls, job: Job[PatchOptions], vectors: Source) -> DescribedPatches:
+        """Patches whose vectors are there."""
+        return cls(job, vectors, job.options.distance or "L2")
+
+    @classmethod
+    def of_pixels(
+        cls, job: Job[PatchOptions], scan: Callable[[], Pictured], known: tuple[str, ...] = DISTANCES
+    ) -> DescribedPatches:
+        """Patches to describe, which are looked for once the descriptor is known to be one."""
+        options = job.options
         given = {key: value for key in MODEL_OPTIONS if (value := getattr(options, key)) is not None}
         options.precision.check_device(job.device)
-        descriptor = resolve(options.descriptor, {**options.descriptor_args, **given}, options.precision)
-        strips = Strips.scan(options.data, by_content=job.verify_inputs, limits=job.limits)
-        return cls(job, DescribedStrips(strips, descriptor), _chosen_distance(options, descriptor, known))
+        descriptor = resolve(options.descriptor or "", {**options.descriptor_args, **given}, options.precision)
+        return cls(job, DescribedStrips(scan(), descriptor), _chosen_distance(options, descriptor, known))
 
     @property
     def source(self) -> Source:
-        return self.origin if isinstance(self.origin, VectorFiles) else self.origin.strips
+        return self.origin.strips if isinstance(self.origin, DescribedStrips) else self.origin
 
     @property
     def digests(self) -> dict[str, str]:
-        own = {} if isinstance(self.origin, VectorFiles) else {"descriptor": self.origin.descriptor.digest}
+        own = {"descriptor": self.origin.descriptor.digest} if isinstance(self.origin, DescribedStrips) else {}
         return {**own, "patches": self.source.digest}
 
     @property
     def descriptor_name(self) -> str:
         """The name that result files carry."""
-        if isinstance(self.origin, VectorFiles):
+        if not isinstance(self.origin, DescribedStrips):
             name = posixpath.basename(self.origin.root.rstrip("/"))
             return name if name.strip(".") else "features"
         return self.origin.descriptor.name
@@ -153,7 +166,7 @@ class DescribedPatches:
         return features
 
     def _extracted(self, run: Run, images: list[int]) -> Features:
-        if isinstance(self.origin, VectorFiles):
+        if not isinstance(self.origin, DescribedStrips):
             return extract_features(run, self._stage("cpu"), images, self.job.shard_size)
         descriptor = self.origin.descriptor
         note_digest(run, descriptor)
@@ -163,13 +176,13 @@ class DescribedPatches:
 
     def trial(self, wanted: NDArray[np.int32]) -> PatchTrial:
         """What `check` tries of the wanted images; image -1 is none."""
-        uses_gpu = not isinstance(self.origin, VectorFiles) and self.origin.descriptor.uses_gpu
+        uses_gpu = isinstance(self.origin, DescribedStrips) and self.origin.descriptor.uses_gpu
         images = np.unique(wanted[wanted >= 0]).tolist()
         return PatchTrial(self._stage(trial_device(self.job, uses_gpu)), tuple(images))
 
     def _stage(self, device: str) -> Extract | ReadVectors:
         job = self.job
-        if isinstance(self.origin, VectorFiles):
+        if not isinstance(self.origin, DescribedStrips):
             return ReadVectors(self.origin, self.distance, job.skip_bad_input)
         return Extract(self.origin.strips, self.origin.descriptor, device, job.batch_size, job.skip_bad_input)
 

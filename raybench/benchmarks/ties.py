@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from raybench.benchmarks.constant_vectors import CONSTANT
 from raybench.engine.run import Run
 from raybench.formats.shardfile import Arrays
+from raybench.metrics.error_rates import LOWER_IS_BETTER
 from raybench.metrics.samples import FigureOf, MeanOf
 from raybench.table import Table
 
 COLUMNS = ("row", "figure", "value", "worst", "best", "tied")
 LOUD = 0.01  # a gap of more than a point is warned of
 NOTE = (
-    "worst, best: the figure if wrong, or right, ones stood first among equal distances; value: as the published tool "
+    "worst, best: the figure if wrong, or right, ones stood first among equal distances; value: as the protocol "
     "orders them; tied: items that this can move. Figures that no tie can change are left out."
 )
 
@@ -38,16 +39,23 @@ class TiedFigure:
 
     @property
     def gap(self) -> float:
-        return self.best - self.worst
+        return abs(self.best - self.worst)
 
 
 def tied_figures(figures: Sequence[FigureOf], values: Sequence[float], scores: Arrays) -> list[TiedFigure]:
     """Those of a scored item with arrays `worst`, `best` and `tied` by figure; last bits never turn the order round."""
     ends = (scores[name].tolist() for name in ("worst", "best", "tied"))
     return [
-        TiedFigure(of, value, min(worst, value), max(best, value), tied)
+        TiedFigure(of, value, *_around(of, value, worst, best), tied)
         for of, value, worst, best, tied in zip(figures, values, *ends, strict=True)
     ]
+
+
+def _around(of: FigureOf, value: float, worst: float, best: float) -> tuple[float, float]:
+    """The worst and the best case, neither within the other and the value."""
+    if of.figure in LOWER_IS_BETTER:
+        return max(worst, value), min(best, value)
+    return min(worst, value), max(best, value)
 
 
 def with_means(found: Iterable[TiedFigure], means: Iterable[MeanOf]) -> list[TiedFigure]:
@@ -76,14 +84,14 @@ def tie_tables(run: Run, figures: Iterable[TiedFigure]) -> tuple[Table, ...]:
 def _warning(widest: TiedFigure, loud: int) -> str:
     return (
         f"TIES: {widest.of.figure} of {widest.of.row} rests on the order of equal distances: it is "
-        f"{100 * widest.value:.2f} in the published tool's order, and from {100 * widest.worst:.2f} to "
+        f"{100 * widest.value:.2f} in the protocol's order, and from {100 * widest.worst:.2f} to "
         f"{100 * widest.best:.2f} in others. Figures that ties move by more than a point: {loud:,} (tables/ties.csv)."
     )
 
 
 def all_equal(distances: NDArray[np.float64]) -> bool:
     """Whether there are several distances, and all are the same."""
-    return len(distances) > 1 and bool(np.ptp(distances) == 0)
+    return len(distances) > 1 and bool(distances.min() == distances.max())
 
 
 def note_equal_distances(run: Run, are_equal: bool) -> None:

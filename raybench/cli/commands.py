@@ -36,6 +36,7 @@ COMMANDS = {  # in the order of help: module and name below raybench.cli
     "verify": "verify:verify",
     "selftest": "selftest:selftest",
     "tasks": "tasks:tasks",
+    "datasets": "datasets:datasets",
     "doctor": "doctor:doctor",
     "completion": "completion:completion",
 }

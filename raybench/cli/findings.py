@@ -19,7 +19,14 @@ from raybench.cli.probes import FAISS, GOOD, LOOK, NONE, OPENCV, RAY, STORAGE, T
 
 LIBRARY_SECONDS, RAY_SECONDS, STORAGE_SECONDS, NETWORK_SECONDS = 30.0, 60.0, 30.0, 3.0
 PACKAGES = ("numpy", "pyarrow", "pillow", "h5py", "ray", "fsspec", "s3fs")
-EXTRAS = {"onnxruntime": "onnx", "pdqhash": "pdq", "scikit-image": "demo"}  # and the extra that brings them
+EXTRAS = {  # and the extra that brings them
+    "onnxruntime": "onnx",
+    "pdqhash": "pdq",
+    "scikit-image": "demo",
+    "transformers": "hf",
+    "timm": "timm",
+    "torchvision": "torchvision",
+}
 LEAST_SHM_SHARE = 0.3  # of memory: Ray puts its object store there, and to disk if there is less
 LEAST_FREE_BYTES = 5 * 2**30
 MEMORY_FILE = Path("/proc/meminfo")

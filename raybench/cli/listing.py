@@ -20,6 +20,7 @@ from raybench.descriptors import (
     FLOW_METHODS,
     IMAGE_DESCRIPTORS,
     IMAGE_MODEL_FILES,
+    IMAGE_MODEL_NAMES,
     MODEL_FILES,
     RUN_CODE,
 )
@@ -27,6 +28,11 @@ from raybench.errors import ConfigError, suggestion
 
 MOST_WIDTH = 110
 TREE_WORDS = re.compile(r"(.*\S\s{2,})(\S.*)")
+NAMES = {  # what follows the kind of a model by name
+    "hf": "FOLDER, hf:s3://… or hf:NAME (transformers; NAME from its local cache; runs no code from it",
+    "timm": "NAME (timm; weights from its local cache or --weights; runs no code from them",
+    "torchvision": "NAME (torchvision; weights from torch's local cache or --weights; runs no code from them",
+}
 TRUST = "runs code from that file: only use files you trust"
 
 
@@ -57,9 +63,11 @@ def _list_all() -> None:
     for family, names in FAMILIES.items():
         click.echo(f"  {family:<24} at once: {', '.join(names)}")
     plain = [name for name in DESCRIPTORS if name not in CONTRIB_DESCRIPTORS]
-    _list_descriptors("patches (hbench-*, hpatches-*)", plain, MODEL_FILES)
+    _list_descriptors("patches (hbench-*, hpatches-*, patch-pairs)", plain, MODEL_FILES)
     click.echo(f"  with OpenCV's contrib modules: {', '.join(CONTRIB_DESCRIPTORS)}\n    {CONTRIB_INSTALL}")
-    _list_descriptors("images (disc2021, copydays)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    _list_descriptors("images (disc2021, copydays, revisited, image-retrieval)", IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES)
+    for kind in IMAGE_MODEL_NAMES:
+        click.echo(f"  {kind}:{NAMES[kind]}; needs raybench[{kind}])")
     _list_descriptors("image pairs: flow methods (tss)", FLOW_METHODS, ())
 
 
@@ -73,7 +81,7 @@ def _list_one(name: str) -> None:
     click.echo()
     if guide is not None:
         click.echo("folders (every DIR may also be s3://… or another URL)")
-        click.echo("".join(f"{_tree_line(line, width)}\n" for line in guide.tree.splitlines()))
+        click.echo("".join(f"{tree_line(line, width)}\n" for line in guide.tree.splitlines()))
         click.echo("data\n" + "".join(f"  {source}\n" for source in guide.sources))
     click.echo(f"options (`raybench run {name} --help` explains them)")
     known = options_for(listed.open())
@@ -88,7 +96,7 @@ def _list_one(name: str) -> None:
             click.echo(command_lines(f"raybench run {name} {given}", width))
 
 
-def _tree_line(line: str, width: int) -> str:
+def tree_line(line: str, width: int) -> str:
     """A line of a tree; words behind a name that do not fit go on below their beginning."""
     found = TREE_WORDS.match(line)
     if found is None:

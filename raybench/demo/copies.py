@@ -28,7 +28,7 @@ ORIGINALS, REFERENCES, QUERIES, MATCHED = 20, 160, 60, 36
 def make_copies(folder: Path) -> None:
     """`disc` and `copydays` below a folder, with `distractors` and `training` beside the Copydays blocks."""
     random = np.random.default_rng(SEED)
-    pictures = _tiles(random)
+    pictures = photo_tiles(random)
     needed = ORIGINALS + REFERENCES + QUERIES - MATCHED
     originals, references, strangers, rest = np.split(
         random.permutation(len(pictures)), [ORIGINALS, ORIGINALS + REFERENCES, needed]
@@ -41,7 +41,8 @@ def make_copies(folder: Path) -> None:
     shutil.copytree(folder / "disc" / "training", folder / "training", dirs_exist_ok=True)
 
 
-def _tiles(random: np.random.Generator) -> list[Image.Image]:
+def photo_tiles(random: np.random.Generator) -> list[Image.Image]:
+    """Tiles of all photos; no two of them show the same thing."""
     found: list[Image.Image] = []
     for photo in load_photos().values():
         tiles = _tiles_of(photo, random)

@@ -20,13 +20,18 @@ LIST_SIZES = ListSizes(positives=1_000, negatives=1_000, queries=200, distractor
 
 
 def write_tasks(folder: pathlib.Path, counts: dict[str, int], rng: np.random.Generator) -> None:
-    """Write `folder/benchmarks/` (2016) and `folder/tasks/` (2017); `counts` are the patches of each sequence."""
+    """Write `folder/benchmarks/` (2016), `folder/tasks/` (2017) and `folder/pairs/` (lists of patch pairs).
+
+    `counts` are the patches of each sequence.
+    """
     every = _images("".join(LEVEL_LETTERS.values()))
     patches = {sequence: dict.fromkeys(every, count) for sequence, count in sorted(counts.items())}
     drawn = hbench_tasks(patches, LIST_SIZES, seed=0)
     others = {name.replace("own", "demo"): text for name, text in drawn.items() if "classification" not in name}
+    classification = _classification(counts, rng)
     for kind, files in (
-        ("benchmarks", _classification(counts, rng) | others),
+        ("benchmarks", classification | others),
+        ("pairs", _labelled_lists(classification)),
         ("tasks", hpatches_tasks(patches, LIST_SIZES, seed=0)),
     ):
         for name, text in files.items():
@@ -56,6 +61,15 @@ def _classification(counts: dict[str, int], rng: np.random.Generator) -> dict[st
         for kind in NEGATIVE_KINDS:
             lists[f"demo_{kind}_{level}.benchmark"] = [f"demo_{level}_pos.pairs", f"demo_{kind}_neg.pairs"]
     return {f"classification/{name}": "".join(f"{line}\n" for line in lines) for name, lines in lists.items()}
+
+
+def _labelled_lists(classification: dict[str, str]) -> dict[str, str]:
+    """Of each level its positives and the negatives of other sequences, as one list with a line of names."""
+    lists = {}
+    for level in LEVEL_LETTERS:
+        parts = (classification[f"classification/demo_{kind}.pairs"] for kind in (f"{level}_pos", "diffseq_neg"))
+        lists[f"demo_{level}.csv"] = "".join(["a,b,label\n", *parts])
+    return lists
 
 
 def _images(letters: str) -> list[str]:

@@ -10,6 +10,8 @@ from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Job
 from raybench.demo.copies import make_copies
 from raybench.demo.hpatches import make_hpatches
+from raybench.demo.landmarks import make_landmarks
+from raybench.demo.own_images import make_own_images
 from raybench.demo.tss import make_tss
 from raybench.descriptors import FLOW_METHODS
 from raybench.runs.differing import with_differing_cases
@@ -31,8 +33,11 @@ STOPS = {  # the benchmarks of the tour, in its order, and what is evaluated by 
     "hpatches-verification": PATCH_DESCRIPTORS,
     "hpatches-matching": PATCH_DESCRIPTORS,
     "hpatches-retrieval": PATCH_DESCRIPTORS,
+    "patch-pairs": PATCH_DESCRIPTORS,
     "disc2021": COPY_DESCRIPTORS,
     "copydays": COPY_DESCRIPTORS,
+    "revisited": COPY_DESCRIPTORS,
+    "image-retrieval": COPY_DESCRIPTORS,
     "tss": tuple(FLOW_METHODS),
 }
 DRAWS = 1_000  # for the intervals on the page
@@ -54,7 +59,13 @@ def run_demo(out: Path, settings: Settings) -> tuple[list[Table], Path]:
 
 def _make_data(folder: Path, session: ComingSession) -> None:
     """The data sets that are not there yet, while Ray comes up."""
-    makers = {"hpatches": make_hpatches, "copies": make_copies, "tss": make_tss}
+    makers = {
+        "hpatches": make_hpatches,
+        "copies": make_copies,
+        "landmarks": make_landmarks,
+        "own": make_own_images,
+        "tss": make_tss,
+    }
     missing = [name for name in makers if not (folder / name / "made").exists()]
     if missing:
         session.begin()
@@ -66,12 +77,16 @@ def _make_data(folder: Path, session: ComingSession) -> None:
 
 def _job(benchmark: str, out: Path, subject: str) -> Job[Any]:
     patches, copies, flows = (out / "data" / name for name in ("hpatches", "copies", "tss"))
+    own = out / "data" / "own"
     beside = {"distractors": copies / "distractors", "training": copies / "training"}
     inputs: dict[str, dict[str, Any]] = {
         "hpatches": {"data": patches / "hpatches", "tasks": patches / "tasks", "split": ("full",)},
         "hbench": {"data": patches / "hpatches", "benchmarks": patches / "benchmarks"},
+        "patch": {"data": patches / "hpatches", "pairs": patches / "pairs"},
         "disc2021": {"data": copies / "disc", "codecs": CODECS},
         "copydays": {"data": copies / "copydays", "codecs": CODECS, **beside},
+        "revisited": {"data": out / "data" / "landmarks"},
+        "image": {"queries": own / "pictures", "references": own / "pictures", "ground_truth": own / "truth.csv"},
         "tss": {"data": flows / "Dataset"},
     }
     given = inputs[benchmark.split("-")[0]]

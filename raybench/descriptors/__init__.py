@@ -43,6 +43,12 @@ IMAGE_MODEL_FILES = {
     "sscd": "raybench.descriptors.sscd:Sscd",
     "onnx": "raybench.descriptors.onnx_images:OnnxImages",
 }
+# Models by name or folder, from libraries; each kind has an extra of raybench of the same name.
+IMAGE_MODEL_NAMES = {
+    "hf": "raybench.descriptors.hf_images:HfImages",
+    "timm": "raybench.descriptors.timm_images:TimmImages",
+    "torchvision": "raybench.descriptors.torchvision_images:TorchvisionImages",
+}
 
 # Kinds of model files that hold code, which runs when they are opened. Others are read as numbers and known operators.
 RUN_CODE = ("torchscript",)
@@ -58,7 +64,7 @@ FLOW_METHODS = {
 OF_PATCHES, OF_IMAGES, OF_PAIRS = "a patch descriptor", "an image descriptor", "a flow method"
 KINDS = {
     OF_PATCHES: {**DESCRIPTORS, **MODEL_FILES},
-    OF_IMAGES: {**IMAGE_DESCRIPTORS, **IMAGE_MODEL_FILES},
+    OF_IMAGES: {**IMAGE_DESCRIPTORS, **IMAGE_MODEL_FILES, **IMAGE_MODEL_NAMES},
     OF_PAIRS: FLOW_METHODS,
 }
 

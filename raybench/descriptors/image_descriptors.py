@@ -6,21 +6,30 @@ on the device. A row must not depend on the other pictures of its batch, beyond 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, OF_IMAGES, kinds_but
+from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, IMAGE_MODEL_NAMES, OF_IMAGES, kinds_but
+from raybench.descriptors.libraries import libraries_of
+from raybench.descriptors.model_folders import FoundModel, Steps
 from raybench.descriptors.precision import EXACT, Precision
-from raybench.descriptors.specs import DescriptorSpec, Family, is_model_file, resolve_in, with_options
+from raybench.descriptors.specs import (
+    DescriptorSpec,
+    Family,
+    is_model_file,
+    resolve_in,
+    resolve_named,
+    with_options,
+)
 from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
 from raybench.errors import ConfigError
 from raybench.formats.images import Preprocess
 
-FAMILY = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",), kinds_but(OF_IMAGES))
+FAMILY = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",), kinds_but(OF_IMAGES), IMAGE_MODEL_NAMES)
 
 
 class ImageDescriptor(Protocol):
@@ -43,9 +52,10 @@ class ImageDescriptor(Protocol):
 
 @dataclass(frozen=True)
 class ImageSpec(DescriptorSpec):
-    """An image descriptor as the user named it; `preprocess` where the published one is what it is fed with."""
+    """An image descriptor as the user named it; `preprocess` is what it is fed with, unless a class has its own."""
 
-    preprocess: Preprocess | None = None
+    preprocess: Steps | None = None
+    rows: str = ""  # of a model by name: what a row is, in words
 
     def open(self) -> ImageDescriptor:
         """The descriptor itself, a model file fetched to this node first."""
@@ -54,6 +64,7 @@ class ImageSpec(DescriptorSpec):
             found: ImageDescriptor = descriptor
             return found
         if not hasattr(type(descriptor), "prepare"):
+            assert isinstance(self.preprocess, Preprocess), "a model's own steps are for models"
             return Preprocessed(descriptor, self.preprocess)
         descriptor.preprocess = self.preprocess
         network: ImageDescriptor = descriptor
@@ -68,6 +79,31 @@ class Preprocessed:
         self.describe = descriptor.describe
         if hasattr(descriptor, "to"):
             self.to = descriptor.to
+
+
+def resolve_by_name(
+    spec: str, arguments: dict[str, Any], preprocess: Preprocess | None, precision: Precision = EXACT
+) -> ImageSpec:
+    """Check `kind:NAME`, a model that a library knows, and open it once; without `preprocess` its own is taken."""
+    kind, _, given = spec.partition(":")
+    target = FAMILY.model_names[kind]
+    if not given:
+        raise ConfigError(f"--descriptor {spec}: names no model; give {kind}:NAME")
+    libraries_of(target)  # says which extra is missing
+    by_name: Any = class_of(target, "")
+    weights = arguments.get("weights")
+    if weights is not None and not by_name.takes_weights:
+        raise ConfigError(f"--weights: for timm:NAME and torchvision:NAME; {kind}: brings its own; leave it out")
+    found: FoundModel = by_name.found(given, weights, preprocess is None)
+    rest = {key: value for key, value in arguments.items() if key != "weights"}
+    named = resolve_named(FAMILY, spec, rest, precision, found)
+    steps = preprocess or found.preprocess
+    assert steps is not None, "whoever asks for a model's own steps gets them, or an error"
+    digest = digest_of("image descriptor", named.digest, steps.facts)
+    resolved = ImageSpec(**{**vars(named), "digest": digest}, preprocess=steps)
+    opened: Any = resolved.open()
+    opened.check()
+    return replace(resolved, rows=opened.rows)
 
 
 def resolve_images(

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.descriptors.device_batches import DEVICES, rows_of_each
-from raybench.descriptors.precision import Precision
+from raybench.descriptors.model_folders import Steps
+from raybench.descriptors.precision import COMPILED, Precision
 from raybench.descriptors.torch_models import checked_output, load_torchscript, run_as_it_is, settle_torch
 from raybench.errors import ConfigError, reason_of
 from raybench.formats.images import Preprocess
@@ -31,10 +32,10 @@ class ImageNetwork(ABC):
     version = 1
     uses_gpu = True
 
-    def __init__(self, path: str, size: int, mode: str) -> None:
+    def __init__(self, path: str, preprocess: Steps) -> None:
         self.name = pathlib.PurePath(path).stem
         self._path, self._device = path, "cpu"
-        self.preprocess = Preprocess(size, mode)  # a spec may put another in its place: see ImageSpec.open
+        self.preprocess = preprocess  # a spec may put another in its place: see ImageSpec.open
         self._model: Any = None
 
     @abstractmethod
@@ -61,12 +62,10 @@ class ImageNetwork(ABC):
 class TorchNetwork(ImageNetwork):
     """What the networks in torch share: everything but how one is loaded."""
 
-    def __init__(
-        self, path: str, size: int, mode: str, dtype: str = "float32", tf32: bool = False, compile: bool = False
-    ) -> None:
-        self._precision = Precision(dtype, tf32, compile)
+    def __init__(self, path: str, preprocess: Steps, precision: Precision) -> None:
+        self._precision = precision
         self._precision.check()
-        super().__init__(path, size, mode)
+        super().__init__(path, preprocess)
         self._constants: Any = None
 
     def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -112,20 +111,21 @@ class ImageTorchScript(TorchNetwork):
         self, path: str, size: int, mode: str, dtype: str = "float32", tf32: bool = False, compile: bool = False
     ) -> None:
         if compile:
-            raise ConfigError("--compile: goes with sscd:URI; a TorchScript file runs as it was exported")
-        super().__init__(path, size, mode, dtype, tf32)
+            raise ConfigError(f"--compile: goes with {COMPILED}; a TorchScript file runs as it was exported")
+        super().__init__(path, Preprocess(size, mode), Precision(dtype, tf32))
 
     def load(self, device: str) -> torch.nn.Module:
         """The network in the file."""
         return load_torchscript(self._path, device)
 
 
-def normalisation(device: str, preprocess: Preprocess) -> list[torch.Tensor]:
+def normalisation(device: str, preprocess: Steps) -> list[torch.Tensor]:
     """Scale, mean and deviation on the device: once per model, since such a copy waits for all that is queued there."""
     import torch
 
     return [
-        torch.from_numpy(np.array(values, np.float32)).to(device) for values in (255, preprocess.mean, preprocess.std)
+        torch.from_numpy(np.array(values, np.float32)).to(device)
+        for values in (preprocess.divisor, preprocess.mean, preprocess.std)
     ]
 
 

@@ -18,11 +18,20 @@ LIBRARIES = {  # by module of this folder
     "image_networks": ("torch",),
     "sscd": ("torch",),
     "onnx_images": ("onnxruntime",),
+    "hf_images": ("transformers", "torch", "pillow"),
+    "timm_images": ("timm", "torch", "pillow"),
+    "torchvision_images": ("torchvision", "torch", "pillow"),
     "pdq": ("pdqhash",),
     "thumbnail": ("pillow",),
 }
 CONTRIB_CLASSES = ("VGG", "BoostDesc", "BEBLID", "TEBLID", "LATCH", "DAISY", "BriefDescriptorExtractor")
-EXTRAS = {"onnxruntime": "onnx", "pdqhash": "pdq"}  # of raybench, that bring a library
+EXTRAS = {  # of raybench, that bring a library
+    "onnxruntime": "onnx",
+    "pdqhash": "pdq",
+    "transformers": "hf",
+    "timm": "timm",
+    "torchvision": "torchvision",
+}
 
 
 def libraries_of(target: str) -> str:

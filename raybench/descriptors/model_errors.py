@@ -19,7 +19,7 @@ def blamed_on_model(path: str, shape: tuple[int, ...]) -> Iterator[None]:
     try:
         yield
     except Exception as cause:
-        is_plain = type(cause) is RuntimeError or type(cause).__module__.startswith("onnxruntime")
+        is_plain = type(cause) in (RuntimeError, ValueError) or type(cause).__module__.startswith("onnxruntime")
         if not is_plain or any(sign in str(cause) for sign in OF_MACHINES):
             raise
         last = next((line.strip() for line in reversed(str(cause).splitlines()) if line.strip()), "no reason")

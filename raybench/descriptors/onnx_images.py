@@ -16,6 +16,7 @@ from raybench.descriptors.image_networks import ImageNetwork
 from raybench.descriptors.model_errors import blamed_on_model
 from raybench.descriptors.precision import Precision
 from raybench.errors import ConfigError, DataError, blamed_on_file, reason_of
+from raybench.formats.images import Preprocess
 
 # An entry `location` of a tensor that is stored elsewhere, as protobuf writes it: field 1, the key; field 2, a text.
 LOCATION = re.compile(rb"\x0a\x08location\x12")
@@ -30,7 +31,8 @@ class OnnxImages(ImageNetwork):
         asked = Precision(dtype, tf32, compile).options
         if asked:
             raise ConfigError(f"{asked}: an ONNX file has an arithmetic of its own; leave it out")
-        super().__init__(path, size, mode)
+        super().__init__(path, Preprocess(size, mode))
+        self.preprocess: Preprocess
 
     def describe(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Rows (n, dim) of pictures of one size, (n, h, w, 3)."""

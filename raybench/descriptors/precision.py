@@ -11,6 +11,7 @@ from typing import Any
 from raybench.errors import ConfigError
 
 DTYPES = ("float32", "float16", "bfloat16")
+COMPILED = "sscd:URI, hf:, timm: or torchvision:"  # what torch.compile may make the kernels of
 
 
 @dataclass(frozen=True)

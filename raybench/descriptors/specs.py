@@ -9,16 +9,18 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from raybench import storage
+from raybench.descriptors import IMAGE_MODEL_NAMES
 from raybench.descriptors.argument_files import FETCHED, NamedFile, file_digest, found_again
 from raybench.descriptors.cuda import device_for_torch
 from raybench.descriptors.libraries import libraries_of
+from raybench.descriptors.model_folders import FoundModel
 from raybench.descriptors.own_errors import blamed_on_class
 from raybench.descriptors.own_identity import OwnIdentity, own_identity
 from raybench.descriptors.own_imports import Digests, opened_as_digested
@@ -27,12 +29,14 @@ from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
 from raybench.errors import ConfigError, suggestion
 
+FOUND = (FETCHED, "model", "files")  # arguments that lead to a model, which counts by its content
 MODEL_SUFFIXES = (".pt", ".pth", ".onnx", ".torchscript", ".ts", ".ckpt", ".safetensors")
 
 
 @dataclass(frozen=True)
 class Family:
-    """Descriptors of one kind: names and kinds of model files to `module:Class`, and what a class must have.
+    """Descriptors of one kind: names, kinds of model files and of models by name to `module:Class`, and what a class
+    must have.
 
     `others` are the names of other kinds, by what they are.
     """
@@ -41,6 +45,7 @@ class Family:
     model_files: Mapping[str, str]
     methods: tuple[str, ...]
     others: Mapping[str, Mapping[str, str]]
+    model_names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,19 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: 
     raise ConfigError(f"--descriptor {spec}: {_why_unknown(family, spec)}; {_choice(family)}")
 
 
+def resolve_named(
+    family: Family, spec: str, arguments: dict[str, Any], precision: Precision, found: FoundModel
+) -> DescriptorSpec:
+    """The spec of a model by name, whose files were found."""
+    kind, _, given = spec.partition(":")
+    target = family.model_names[kind]
+    files = tuple(NamedFile(uri, file_digest(uri)) for uri in found.files.values())
+    content = [(name, file.digest) for name, file in zip(found.files, files, strict=True)]
+    known = OwnIdentity(digest_of("model by name", kind, found.facts, content), (), files)
+    whole = {**with_options(spec, arguments, precision.arguments), "model": given, "files": dict(found.files)}
+    return _spec(family, spec, target, whole, precision, known, found.name)
+
+
 def _as_module(spec: str) -> str:
     """`module:Class` for `FILE.py:Class`, whose file is in the current folder or below it."""
     file, colon, name = spec.rpartition(":")
@@ -151,15 +169,19 @@ def _why_unknown(family: Family, spec: str) -> str:
 
 
 def _is_other_file(family: Family, spec: str) -> bool:
-    """Whether a spec is `kind:URI` of a model file that another kind of descriptor has; a class has no URI's name."""
+    """Whether a spec is a model that another kind of descriptor has: `kind:URI`, where a class has no URI's name, or
+    a model by name."""
     kind, _, uri = spec.partition(":")
-    return not uri.isidentifier() and any(kind in names for names in family.others.values())
+    is_model = not uri.isidentifier() or kind in IMAGE_MODEL_NAMES
+    return is_model and any(kind in names for names in family.others.values())
 
 
 def _choice(family: Family) -> str:
-    files = ", ".join(f"{kind}:URI" for kind in family.model_files)
+    files = ", ".join(
+        [*(f"{kind}:URI" for kind in family.model_files), *(f"{kind}:NAME" for kind in family.model_names)]
+    )
     named = f"give one of {', '.join(family.built_in)}, or module:Class of your own"
-    return f"{named}, or a model file {files}" if files else named
+    return f"{named}, or a model {files}" if files else named
 
 
 def _of_file(kind: str, uri: str, opens: type[Any]) -> OwnIdentity:
@@ -185,6 +207,12 @@ def is_model_file(family: Family, spec: str) -> bool:
     return spec.split(":")[0] in family.model_files
 
 
+def is_model_name(family: Family, spec: str) -> bool:
+    """Whether a spec is `kind:NAME` of a model that a library knows."""
+    kind, colon, _ = spec.partition(":")
+    return bool(colon) and kind in family.model_names
+
+
 def _spec(
     family: Family,
     spec: str,
@@ -192,6 +220,7 @@ def _spec(
     arguments: dict[str, Any],
     precision: Precision,
     known: OwnIdentity,
+    named: str = "",
 ) -> DescriptorSpec:
     kind = class_of(target, _here())
     missing = [f"{method}()" for method in family.methods if not callable(getattr(kind, method, None))]
@@ -203,14 +232,14 @@ def _spec(
         inspect.signature(kind).bind(**arguments)
     except TypeError as error:
         raise ConfigError(f"--descriptor {spec}: {error}") from None
-    if target in family.model_files.values():
+    if target in (*family.model_files.values(), *family.model_names.values()):
         kind(**arguments)  # checks its arguments; the model itself is loaded by the workers
     own = getattr(kind, "name", None)
     by_file = Path(str(arguments[FETCHED])).stem if FETCHED in arguments else None
-    name = by_file or (own if isinstance(own, str) else kind.__name__)
+    name = named or by_file or (own if isinstance(own, str) else kind.__name__)
     if not re.fullmatch(r"[\w.+-]+", name) or name.startswith("."):
         raise ConfigError(f"--descriptor {spec}: its name {name!r} names folders; use letters, digits and _ . + - only")
-    plain = {} if target == spec else {key: value for key, value in arguments.items() if key != FETCHED}
+    plain = {} if target == spec else {key: value for key, value in arguments.items() if key not in FOUND}
     return DescriptorSpec(
         target=target,
         arguments=tuple(sorted(arguments.items())),

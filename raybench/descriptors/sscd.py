@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.descriptors.image_networks import TorchNetwork
 from raybench.descriptors.model_files import holds_code
+from raybench.descriptors.precision import Precision
 from raybench.descriptors.sscd_backbones import BACKBONES, file_key
 from raybench.errors import ConfigError, DataError, Problems, reason_of, suggestion
+from raybench.formats.images import Preprocess
 from raybench.formats.torch_files import check_archive, check_pickles
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class Sscd(TorchNetwork):
         dims: int = 512,
         pool_param: float = 3.0,
     ) -> None:
-        super().__init__(path, size, mode, dtype, tf32, compile)
+        super().__init__(path, Preprocess(size, mode), Precision(dtype, tf32, compile))
         if backbone not in BACKBONES:
             known = ", ".join(BACKBONES)
             raise ConfigError(f"--backbone {backbone}: unknown{suggestion(backbone, BACKBONES)}; there are {known}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -54,10 +54,11 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Described:
-    """A set's vectors, and the index of each image that could not be read."""
+    """A set's vectors, the index of each image that could not be read, and of each that was read as far as it goes."""
 
     vectors: VectorSet
     skipped: NDArray[np.int64]
+    cut_short: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Prepared:
     index: list[NDArray[np.int64]]
     stacks: list[NDArray[Any]]
     skipped: list[int]
+    cut_short: list[int]
 
 
 @dataclass(frozen=True)
@@ -107,36 +109,43 @@ class DescribeImages:
 
     def load(self, shard: Shard) -> Prepared:
         found: dict[tuple[Any, ...], list[tuple[int, NDArray[Any]]]] = defaultdict(list)
-        skipped = []
-        for number, prepared in self._prepared(self.order[shard.start : shard.stop].tolist()):
+        skipped: list[int] = []
+        cut_short: list[int] = []
+        for number, prepared in self._prepared(self.order[shard.start : shard.stop].tolist(), cut_short):
             if prepared is None:
                 skipped.append(number)
             else:
                 found[prepared.shape].append((number, prepared))
         index = [np.array([number for number, _ in alike], np.int64) for alike in found.values()]
-        return Prepared(index, [np.stack([picture for _, picture in alike]) for alike in found.values()], skipped)
+        stacks = [np.stack([picture for _, picture in alike]) for alike in found.values()]
+        return Prepared(index, stacks, skipped, cut_short)
 
     def compute(self, payload: Prepared) -> Arrays:
         index = np.concatenate([*payload.index, np.zeros(0, np.int64)])
         vectors = self._described(payload) if len(index) else self._no_rows()
-        return {**vector_arrays(index, vectors), "skipped": np.array(payload.skipped, np.int64)}
+        cut_short = {"cut_short": np.array(payload.cut_short, np.int64)} if payload.cut_short else {}
+        return {**vector_arrays(index, vectors), "skipped": np.array(payload.skipped, np.int64), **cut_short}
 
     def keys(self, shard: Shard) -> str:
         first, last = (self.images.keys[self.order[item]] for item in (shard.start, shard.stop - 1))
         return f"{len(shard)} images by shape, {first} … {last}, in {self.images.root}"
 
-    def _prepared(self, wanted: list[int]) -> Iterator[tuple[int, NDArray[Any] | None]]:
-        """Each picture's index and what `prepare` made of it, None where it can't be decoded and may be skipped."""
+    def _prepared(self, wanted: list[int], cut_short: list[int]) -> Iterator[tuple[int, NDArray[Any] | None]]:
+        """Each picture's index and what `prepare` made of it, None where it can't be decoded and may be skipped.
+
+        The index of each whose file is cut short is added to `cut_short`.
+        """
         for index, data in zip(wanted, self.images.files.read_each(wanted), strict=True):
             try:
                 if isinstance(data, DataError):
                     raise data
-                image = self.images.decoded(index, data, self.how.exif_rotate)
+                image, is_cut = self.images.readable(index, data, self.how.exif_rotate)
             except DataError:
                 if not self.how.skip:
                     raise
                 yield index, None
             else:
+                cut_short += [index] * is_cut
                 yield index, np.asarray(self.how.descriptor.prepared(self._opened, image))
 
     def _described(self, payload: Prepared) -> NDArray[Any]:
@@ -176,12 +185,13 @@ class DescribeImages:
 
 @dataclass(frozen=True)
 class Survey:
-    """The stage that looks over described shards: their dimension, and which pictures could not be decoded."""
+    """The stage that looks over described shards: their dimension, which pictures could not be decoded, and of which
+    only a part."""
 
     mapped: Mapped
 
     name = "survey-images"
-    version = 1
+    version = 2
     on_device = False
 
     @property
@@ -195,6 +205,7 @@ class Survey:
         return {
             "dimension": np.array([arrays["vectors"].shape[1] for arrays in payload], np.int64),
             "skipped": np.concatenate([arrays["skipped"] for arrays in payload]),
+            "cut_short": np.concatenate([arrays.get("cut_short", np.zeros(0, np.int64)) for arrays in payload]),
         }
 
     def keys(self, shard: Shard) -> str:
@@ -219,11 +230,11 @@ def _describe(run: Run, role: str, images: ImageFiles, headers: Headers, how: Ex
     order, prepared_bytes = shape_order(how.descriptor, headers)
     stage = DescribeImages(images, order, how)
     mapped = run.map(stage, len(order), how.shard_size or default_shard_size(len(order), prepared_bytes))
-    late = _survey(run, mapped, stage)
+    late, cut_short = _survey(run, mapped, stage)
     vectors = VectorSet(role, mapped, len(images))
     if how.shard_size is None:  # whoever gives a size gets files of it
         vectors = join_shards(run, vectors)
-    return Described(vectors, np.array(sorted([*headers.broken, *late]), np.int64))
+    return Described(vectors, np.array(sorted([*headers.broken, *late]), np.int64), np.sort(cut_short))
 
 
 def shape_order(descriptor: ImageSpec, headers: Headers) -> tuple[NDArray[np.int64], int]:
@@ -250,8 +261,11 @@ def default_shard_size(count: int, prepared_bytes: int) -> int:
     return max(min(-(-count // SHARDS), most, fitting), min(fewest, max(fitting, 1)))
 
 
-def _survey(run: Run, mapped: Mapped, stage: DescribeImages) -> list[int]:
-    """The index of each picture that turned out to be broken; an error if not all vectors have one dimension."""
+def _survey(run: Run, mapped: Mapped, stage: DescribeImages) -> tuple[list[int], NDArray[np.int64]]:
+    """The index of each picture that turned out to be broken, and of each that is cut short.
+
+    An error if not all vectors have one dimension.
+    """
     surveyed = run.map(Survey(mapped), len(mapped.shards), FAN_IN)
     looks = [run.read(surveyed, shard.index) for shard in surveyed.shards]
     dimension = np.concatenate([look["dimension"] for look in looks])
@@ -259,7 +273,8 @@ def _survey(run: Run, mapped: Mapped, stage: DescribeImages) -> list[int]:
     if len(other):
         first, second = (stage.keys(mapped.shards[index]) for index in (0, int(other[0])))
         raise DataError(_other_dimension(stage.how.descriptor.name, second, dimension[other[0]], first, dimension[0]))
-    return [index for look in looks for index in look["skipped"].tolist()]
+    skipped, cut_short = (np.concatenate([look[name] for look in looks]) for name in ("skipped", "cut_short"))
+    return skipped.tolist(), cut_short
 
 
 def _other_dimension(name: str, here: str, found: int, there: str, expected: int) -> str:

@@ -27,8 +27,9 @@ class PatchTrial:
 
     def attempt(self, seed: int, problems: ProblemList) -> list[str]:
         looked = look_through(self.wanted, self._read, lambda _, content: content, seed)
+        suffix = self.stage.source.suffix
         lines = [
-            f"{looked.share} files SEQ/IM{self.stage.source.suffix} read whole",
+            f"{looked.share} {f'files SEQ/IM{suffix}' if suffix else 'blocks of patches'} read whole",
             *looked.note(problems, self.stage.skip),
         ]
         if isinstance(self.stage, Extract) and looked.good:

@@ -28,8 +28,6 @@ from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.extract.narrow_rows import as_bytes, compact
 from raybench.formats.shardfile import Arrays
 from raybench.sources.patches import Source
-from raybench.sources.strips import Strips
-from raybench.sources.vector_files import VectorFiles
 
 MaybeItem = tuple[str, NDArray[Any] | None]  # a file's name and content; None: can't be read, and is skipped
 
@@ -41,7 +39,7 @@ IMAGES_PER_SHARD = 16  # one whole HPatches sequence: some 85 MB of pixels in, 1
 class Extract:
     """The stage that computes descriptors of patch strips."""
 
-    source: Strips
+    source: Source
     descriptor: DescriptorSpec
     device: str
     batch_size: int | None
@@ -136,7 +134,7 @@ class Extract:
 class ReadVectors:
     """The stage that reads descriptors from disk, kept as the smallest of uint8, float32, float64 that is exact."""
 
-    source: VectorFiles
+    source: Source
     distance: str
     skip: bool = False
     wanted: frozenset[int] = frozenset()

@@ -13,9 +13,9 @@ import struct
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ EXIF_ORIENTATION = 0x0112
 SIDEWAYS = (5, 6, 7, 8)  # values of the EXIF orientation that swap width and height
 
 GIF = b"GIF8"
+JPEG, JPEG_END = b"\xff\xd8", b"\xff\xd9"
 _PILLOW_LIMIT = threading.Lock()
 
 
@@ -63,6 +64,32 @@ def decode_image(data: bytes, name: str, exif_rotate: bool = False, limits: Limi
         turned = ImageOps.exif_transpose(image) if exif_rotate else image
         turned.info.pop("transparency", None)  # dropped by the conversion, which would warn of it
         return np.asarray(turned.convert("RGB"))
+
+
+def decode_cut_image(data: bytes, name: str, limits: Limits = USUAL) -> tuple[NDArray[np.uint8], bool]:
+    """The picture as far as the file goes, and whether it is cut short: the rest of such a JPEG is grey.
+
+    It is what Pillow gives with LOAD_TRUNCATED_IMAGES, which is one switch for all threads of a process and is left
+    alone here: an end marker behind the data does the same.
+    """
+    try:
+        return decode_image(data, name, limits=limits), False
+    except DataError:
+        if not data.startswith(JPEG):
+            raise
+        with suppress(DataError):
+            return decode_image(data + JPEG_END, name, limits=limits), True
+        raise
+
+
+def grey_levels(data: bytes, name: str, limits: Limits = USUAL) -> NDArray[np.uint8]:
+    """A picture of patches as 8-bit grey, (height, width), of colours their luma; 16 bits a pixel are refused."""
+    limits.check_pixels(*_gif_size(data), name)
+    with _opened(data, name, limits) as image:
+        limits.check_pixels(*image.size, name)
+        if image.mode.startswith("I"):
+            raise DataError(f"{name}: 16 bits a pixel; expected 8-bit grey")
+        return np.asarray(image.convert("L"))
 
 
 def image_size(data: bytes, name: str, exif_rotate: bool = False, limits: Limits = USUAL) -> tuple[int, int]:
@@ -117,6 +144,8 @@ class Preprocess:
     mean: tuple[float, ...] = MEAN
     std: tuple[float, ...] = STD
     interpolation: str = FILTER
+
+    divisor: ClassVar[float] = 255.0  # of grey levels
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

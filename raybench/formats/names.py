@@ -1,7 +1,8 @@
 """Names of images by the million: Arrow strings, which cost little more than their letters.
 
-`Names` are in name order (by the bytes of their UTF-8), each once; an image's index is its position there, and all that
-is compared or counted later goes by indices. How a name is made of a file's is up to the caller: see `NORMALISERS`.
+`Names` are in name order (by the bytes of their UTF-8) unless the data has a list, each once; an image's index is its
+position there, and all that is compared or counted later goes by indices. How a name is made of a file's is up to the
+caller: see `NORMALISERS`.
 """
 
 from __future__ import annotations
@@ -40,8 +41,16 @@ def stems(names: Strings) -> Strings:
     >>> stems(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG", "R4.jp2"])).to_pylist()
     ['T000001', 'Q00002', 'R000003', 'R4']
     """
-    bare = pc.replace_substring_regex(names, r"^.*/", "")
-    return pc.replace_substring_regex(bare, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
+    return without_suffix(pc.replace_substring_regex(names, r"^.*/", ""))
+
+
+def without_suffix(names: Strings) -> Strings:
+    """Names without an image's suffix.
+
+    >>> without_suffix(strings(["train/T000001.jpg", "b.c"])).to_pylist()
+    ['train/T000001', 'b.c']
+    """
+    return pc.replace_substring_regex(names, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
 
 
 def paths(names: Strings) -> Strings:
@@ -53,12 +62,36 @@ def paths(names: Strings) -> Strings:
     return pc.replace_substring_regex(names, r"^(\./)+", "")
 
 
-NORMALISERS: dict[str, Callable[[Strings], Strings]] = {"stem": stems, "path": paths}
+def shortest(names: Strings) -> Strings:
+    """Stems, if no two are the same; else names without image suffix, but with their folders.
+
+    >>> [shortest(strings(names)).to_pylist() for names in (["a/1.jpg", "b/2.jpg"], ["a/1.jpg", "b/1.jpg"])]
+    [['1', '2'], ['a/1', 'b/1']]
+    """
+    bare = stems(names)
+    return bare if pc.count_distinct(bare).as_py() == len(bare) else without_suffix(paths(names))
+
+
+def without_jpg(names: Strings) -> Strings:
+    """Names as they are, without a leading `./` and a trailing `.jpg`, which lists of Revisited Oxford and Paris omit.
+
+    >>> without_jpg(strings(["oxford_000317", "./00/0000012.jpg"])).to_pylist()
+    ['oxford_000317', '00/0000012']
+    """
+    return pc.replace_substring_regex(paths(names), r"(?i)\.jpg$", "")
+
+
+NORMALISERS: dict[str, Callable[[Strings], Strings]] = {
+    "stem": stems,
+    "path": paths,
+    "without_jpg": without_jpg,
+    "shortest": shortest,
+}
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names in name order, each once."""
+    """Names, each once: in name order, or in that of a list that comes with the data (`revisited`)."""
 
     array: Strings
 

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from raybench.errors import DataError, ProblemList, blamed_on_file, suggestion
 from raybench.formats.disc import HEADINGS, MOST_HEADING_BYTES
 from raybench.formats.grades import Grades, read_grades
-from raybench.formats.images import SUFFIXES
 from raybench.formats.limits import USUAL, Limits
-from raybench.formats.names import Names, Strings, stems, strings
+from raybench.formats.names import Names, Strings, stems, strings, without_suffix
 from raybench.formats.parquet_vectors import open_parquet
-from raybench.formats.text_rows import SHOWN, csv_rows
+from raybench.formats.text_rows import OTHER_MARKS, SHOWN, csv_rows
 
 COLUMNS = ("query", "reference", "grade")
 NAMED = {heading: column for column in COLUMNS[:2] for heading in HEADINGS[column]} | {
@@ -106,16 +105,12 @@ def matched_indices(known: Names, wanted: Strings) -> NDArray[np.int64]:
     [0, 0, 1, -1]
     """
     index = known.indices(wanted)
-    for spelled in (_without_suffix, stems):
+    for spelled in (without_suffix, stems):
         missing = np.flatnonzero(index < 0)
         if not len(missing):
             break
         index[missing] = known.indices(spelled(wanted.take(pa.array(missing))))
     return index
-
-
-def _without_suffix(names: Strings) -> Strings:
-    return pc.replace_substring_regex(names, rf"(?i)({'|'.join(map(re.escape, SUFFIXES))})$", "")
 
 
 def _nearest(name: str, known: Names) -> str:
@@ -145,7 +140,7 @@ def read_relevance(data: bytes, name: str, limits: Limits = USUAL) -> Relevance:
     ]
     problems.add_first(lines, len(both), name, "such lines")
     if not problems.lines and not np.any(grades.gain[paired] > 0):
-        problems.add(f"{name}: no relevant pair; expected lines query,reference")
+        problems.add(f"{name}: no relevant pair; expected lines query,reference, with a grade above 0 if with any")
     problems.check()
     kept = pa.array(paired)
     pairs = Table([query.filter(kept), reference.filter(kept)], table.line[paired], table.unit)
@@ -153,14 +148,17 @@ def read_relevance(data: bytes, name: str, limits: Limits = USUAL) -> Relevance:
 
 
 def _csv(data: bytes, name: str, problems: ProblemList) -> Table:
+    if not data.strip():
+        raise DataError(f"{name}: is empty; expected lines query,reference or query,reference,grade")
     first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:MOST_HEADING_BYTES].decode("utf-8", "replace")
     cells = [re.sub(r'[\s"]', "", cell).lower() for cell in first.split(",")]
     known = [NAMED.get(cell, "") for cell in cells]
     header = {"query", "reference"} <= set(known)
     if not header and len(cells) not in (2, 3):
+        other = next((f", joined by {word}, not by commas" for mark, word in OTHER_MARKS.items() if mark in first), "")
         raise DataError(
-            f"{name}: its first line has {len(cells)} columns and does not name them; expected query,reference or "
-            "query,reference,grade, or a first line with these names"
+            f"{name}: its first line does not name the columns query and reference, and has {len(cells)}{other}; "
+            "expected lines query,reference or query,reference,grade"
         )
     if header and len({column for column in known if column}) < len([column for column in known if column]):
         raise DataError(f"{name}: its first line names a column twice ({first.strip()})")

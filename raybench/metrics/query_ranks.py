@@ -55,3 +55,28 @@ class QueryRanks:
     def positives(self, queries: int) -> NDArray[np.int64]:
         """How many relevant references each query has."""
         return np.bincount(self.query, minlength=queries)
+
+
+def extreme_ranks(
+    query: NDArray[np.int64], fewest: NDArray[np.int64], most: NDArray[np.int64], relevant: Flags, junk: Flags
+) -> tuple[QueryRanks, QueryRanks]:
+    """Ranks with others first at equal distance, and with relevant ones first; of pairs that are relevant or junk.
+
+    `fewest` are the references strictly closer than a pair's own, `most` those that are closer or as near.
+
+    >>> tied = np.zeros(2, np.int64), np.array([1, 1]), np.array([5, 5])  # one is closer, five are equal
+    >>> [one.rank.tolist() for one in extreme_ranks(*tied, np.array([True, False]), np.array([False, True]))]
+    [[4], [1]]
+    """
+    own = np.flatnonzero(relevant)
+    own = own[np.lexsort((fewest[own], query[own]))]
+    is_first = np.ones(len(own), np.bool_)  # of those at one distance
+    is_first[1:] = (query[own][1:] != query[own][:-1]) | (fewest[own][1:] != fewest[own][:-1])
+    group = np.cumsum(is_first) - 1
+    turn = np.arange(len(own)) - np.flatnonzero(is_first)[group]
+    size = np.bincount(group)[group]
+    # Junk is taken out, so it stands where it is in nobody's way: before others in the worst case, behind in the best.
+    worst, best = np.where(junk, fewest, most), np.where(junk, most, fewest)
+    worst[own] -= size - 1 - turn
+    best[own] += turn
+    return QueryRanks.of(query, worst, relevant, junk), QueryRanks.of(query, best, relevant, junk)

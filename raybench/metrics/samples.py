@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.metrics.drawn_ranking import DrawnRanking, Times
+from raybench.metrics.error_rates import error_rate_of_ranks
 from raybench.metrics.ranking import trapezoid_ap_of_ranks
 
 Arrays = dict[str, NDArray[Any]]
-FLAVOURS = ("step_ap", "trapezoid_ap", "roc_auc", "recall_at_p90")
+FLAVOURS = ("step_ap", "trapezoid_ap", "roc_auc", "recall_at_p90", "fpr95", "fdr95")
 
 
 @dataclass(frozen=True, order=True)
@@ -212,6 +213,8 @@ def figure_of_ranks(flavour: str, ranks: NDArray[np.int64], missed: int, others:
     positives = len(ranks) + missed
     if not positives or (flavour == "roc_auc" and not (len(ranks) and others)):
         return float("nan")
+    if flavour in ("fpr95", "fdr95"):
+        return error_rate_of_ranks(flavour, ranks, positives, others)
     number = np.arange(1, len(ranks) + 1)
     if flavour == "roc_auc":
         return 1.0 - int((ranks - number).sum()) / (len(ranks) * others)

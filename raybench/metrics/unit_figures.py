@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.metrics.error_rates import LOWER_IS_BETTER, needed_matches
 from raybench.metrics.samples import MeanSample, RankedSample, Sample
 
 
@@ -61,9 +62,20 @@ class OwnRanks:
             good = self.found / self.rank >= 0.9
             np.maximum.at(best, self.unit[good], self.found[good])
             return _shares(best, positives)
+        if flavour in LOWER_IS_BETTER:
+            return self._error_rate(flavour, ranked, positives)
         here = self.found / self.rank
         before = np.where(self.rank > 1, (self.found - 1) / np.maximum(self.rank - 1, 1), 1.0)
         return _shares(self._sums(here if flavour == "step_ap" else (here + before) / 2), positives)
+
+    def _error_rate(self, flavour: str, ranked: NDArray[np.int64], positives: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The match that decides is the same as in `metrics.error_rates`; nan where it, or any other, is not there."""
+        needed, others = needed_matches(positives), self.items - ranked
+        decides = np.flatnonzero(self.found == needed[self.unit])
+        false_alarms = np.zeros(len(self.items), np.int64)
+        false_alarms[self.unit[decides]] = self.rank[decides] - self.found[decides]
+        whole = others if flavour == "fpr95" else false_alarms + needed
+        return _shares(false_alarms, np.where((needed > 0) & (needed <= ranked) & (others > 0), whole, 0))
 
     def _sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
         return np.bincount(self.unit, values.astype(np.float64), minlength=len(self.items)).astype(np.float64)

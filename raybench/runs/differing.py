@@ -9,6 +9,7 @@ import numpy as np
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.errors import InputError
+from raybench.metrics.error_rates import LOWER_IS_BETTER
 from raybench.runs.report.differences import compared_figures, values_by_run
 from raybench.runs.report.shown import Section, Shown, sections_of
 
@@ -37,7 +38,8 @@ def _behind(section: Section) -> list[tuple[Shown, str]]:
     known = np.flatnonzero((~np.isnan(values)).sum(axis=0) > 1)
     spread = np.nanmax(values[:, known], axis=0) - np.nanmin(values[:, known], axis=0)
     most = known[np.argsort(-spread, kind="stable")[:MOST_UNITS]]
-    worst = np.nanargmin(values[:, most], axis=0) if len(most) else most
+    worth = -values[:, most] if figures[0].figure in LOWER_IS_BETTER else values[:, most]
+    worst = np.nanargmin(worth, axis=0) if len(most) else most
     differ = np.sort(spread)[::-1][: len(most)] > 0
     found = zip(most.tolist(), worst.tolist(), differ.tolist(), strict=True)
     return [(runs[run].shown, names[unit]) for unit, run, differs in found if differs]

@@ -29,6 +29,7 @@ from raybench.runs.report.references import published
 from raybench.runs.result_file import FILE_NAME as RESULT_FILE
 from raybench.runs.result_file import MeasuredFigure, measured, publish_result, read_figures
 from raybench.runs.sessions import ComingSession, Session, coming_session
+from raybench.sources.archive_index import FOLDER as INDEXES
 from raybench.table import Table
 from raybench.visible import AS_ESCAPES
 
@@ -211,6 +212,7 @@ def _remove_stages(job: Job[Any], settings: Settings, done: Manifest) -> None:
     if not settings.keep_stages:
         for stage in done.stages:
             storage.delete_folder(storage.join(job.store, stage["digest"]))
+        storage.delete_folder(storage.join(job.store, INDEXES))
 
 
 def _found(job: Job[Any], settings: Settings, there: Manifest) -> Evaluation:

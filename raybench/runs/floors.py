@@ -1,4 +1,7 @@
-"""Floors: figures that a run must reach, for regression checks (`--fail-below`). They change nothing of a run."""
+"""Floors: figures that a run must reach, for regression checks (`--fail-below`). They change nothing of a run.
+
+Of a figure in which less is better, such as an error rate, the value is the most that it may be.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from raybench.errors import ConfigError, FigureBelow, quoted, suggestion
+from raybench.metrics.error_rates import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
     from raybench.runs.result_file import MeasuredFigure
@@ -19,7 +23,7 @@ EXPECTED = 'expected FIGURE=VALUE or ROW:FIGURE=VALUE, several with commas, such
 
 @dataclass(frozen=True)
 class Floor:
-    """The least value of a figure: in the row of this name, or in the best one if none is named."""
+    """The least value of a figure (the most, where less is better): in the row of this name, or in the best one."""
 
     row: str
     figure: str
@@ -69,10 +73,18 @@ def _shortfall(floor: Floor, found: Sequence[MeasuredFigure]) -> str:
     asked = {floor.row: rows[floor.row]} if floor.row else rows
     defined = {row: value for row, value in asked.items() if value is not None}
     if not defined:
-        return f"{floor.figure} is undefined, expected at least {floor.least}"
-    row, best = max(defined.items(), key=lambda item: item[1])
+        return f"{floor.figure} is undefined, expected at {_end(floor)} {floor.least}"
+    lower = _end(floor) == "most"
+    row, best = (min if lower else max)(defined.items(), key=lambda item: item[1])
     where = f"row {row}" if floor.row else f"the best row, {row}"
-    return "" if best >= floor.least else f"{floor.figure} is {best:.6g} in {where}; expected at least {floor.least}"
+    if best <= floor.least if lower else best >= floor.least:
+        return ""
+    return f"{floor.figure} is {best:.6g} in {where}; expected at {_end(floor)} {floor.least}"
+
+
+def _end(floor: Floor) -> str:
+    """Whether its value is the most or the least that the figure may be."""
+    return "most" if floor.figure in LOWER_IS_BETTER else "least"
 
 
 def _fraction(name: str, text: str) -> float:

@@ -22,7 +22,7 @@ ACCELERATOR = re.compile(r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII)  # 
 PROGRESS_KINDS = ("auto", "bar", "lines", "json", "none")
 PROGRESS = "how progress is shown; auto: a bar on a terminal, JSON lines in a Ray job, else lines for people"
 
-ONE_FILE = (".csv", ".pt")  # inputs that are no folders
+ONE_FILE = (".csv", ".pt", ".parquet", ".tar", ".zip", ".txt", ".npz")  # inputs that are no folders
 SEARCHED_BY_NAME = ("results", "benchmarks", "tasks")  # folders in which only files of known names are read
 
 
@@ -108,7 +108,10 @@ def _refuse_credentials(known: Mapping[str, Option], values: Mapping[str, Any]) 
 
 def _value(known: Option, value: Any) -> Any:
     fit = fitting(known, value)
-    return storage.checked(fit) if known.is_uri and fit else fit
+    if not (known.is_uri and fit):
+        return fit
+    parts = fit.split(known.separator) if known.separator else [fit]
+    return known.separator.join(storage.checked(part.strip()) for part in parts if part.strip())
 
 
 def _part(values: Mapping[str, Any], declared: type) -> dict[str, Any]:
@@ -129,7 +132,7 @@ def _check(benchmark: Benchmark, job: Job[Any], settings: Settings) -> None:
         raise ConfigError("--keep-stages no: the store is shared (--store), other runs may need its stages")
     if job.skip_bad_input and not benchmark.can_skip:
         raise ConfigError(
-            f"{benchmark.name}: --on-bad-input skip: a ranking of whole images has no figure without some of them; "
+            f"{benchmark.name}: --on-bad-input skip: a ranking has no figure without some of what is ranked; "
             "mend the input"
         )
 

@@ -17,7 +17,7 @@ from raybench.sources.listings import Listing, listing_uri
 from raybench.sources.strips import Strips
 
 FEW = 16  # members of a tuple or dict that may be sources
-TRUTH, TRUTH_SUFFIX = "ground truth", ".csv"
+TRUTH, TRUTH_SUFFIXES = "ground truth", (".csv", ".parquet")
 
 
 def remember(job: Job[Any], plan: Plan) -> None:
@@ -27,11 +27,22 @@ def remember(job: Job[Any], plan: Plan) -> None:
         if source.digest in plan.inputs.values() and not storage.exists(uri):
             Listing(source.root, source.digest, tuple(source.keys)).publish(uri)
     if TRUTH in plan.inputs and getattr(job.options, "descriptor", None):
-        uri = listing_uri(job.store, plan.inputs[TRUTH], TRUTH_SUFFIX)
+        truth = _truth_of(job)
+        suffix = next((one for one in TRUTH_SUFFIXES if truth.lower().endswith(one)), TRUTH_SUFFIXES[0])
+        uri = listing_uri(job.store, plan.inputs[TRUTH], suffix)
         if not storage.exists(uri):
-            from raybench.benchmarks.images.disc_sets import truth_file  # whose module is imported already then
+            storage.publish(uri, storage.read(truth))
 
-            storage.publish(uri, storage.read(truth_file(job.options.ground_truth, [job.options.data])))
+
+def _truth_of(job: Job[Any]) -> str:
+    """Where the truth is; the benchmark's module, which knows, is imported already."""
+    if job.benchmark == "image-retrieval":
+        from raybench.benchmarks.images.own_labels import truth_uri
+
+        return truth_uri(job.options.ground_truth, job.options.data)
+    from raybench.benchmarks.images.disc_sets import truth_file
+
+    return truth_file(job.options.ground_truth, [job.options.data])
 
 
 def _sources(value: Any) -> Iterator[ImageFiles | Strips]:

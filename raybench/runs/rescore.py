@@ -23,7 +23,7 @@ from raybench.extract.patches import IMAGES_PER_SHARD
 from raybench.runs.finished import finished_manifest
 from raybench.runs.jobs import Settings, make_job, options_for
 from raybench.runs.manifest import Manifest
-from raybench.runs.remembered import TRUTH, TRUTH_SUFFIX
+from raybench.runs.remembered import TRUTH, TRUTH_SUFFIXES
 from raybench.sources.listings import SUFFIX, UNKNOWN, listing_uri, read_listing
 
 FEATURE_STAGES = ("describe-images", "extract", "read-set", "read-vectors", "dense-flow")
@@ -35,6 +35,7 @@ OPTIONS = {
     "copydays": "data",
     "distractors": "distractors",
     "patches": "data",
+    "images": "data",
 }
 # Of those that every run has: what changes neither vectors nor how they are cut. Of a benchmark's own, the protocol.
 OFFERED = ("out", "ground_truth", "seed", "ray", "cpus", "patience", "progress", "overwrite", "max_unpacked_bytes")
@@ -116,10 +117,14 @@ def _remembered_inputs(manifest: Manifest, store: str) -> dict[str, str | None]:
     """Options by which listings stand for the images of a run; empty if it remembers none."""
     found: dict[str, str | None] = {}
     for name, digest in manifest.inputs.items():
-        uri = listing_uri(store, digest, TRUTH_SUFFIX if name == TRUTH else SUFFIX)
-        if name == TRUTH and storage.exists(uri):
-            found["ground_truth"] = uri
-        elif name == "patches" and storage.exists(uri):
+        if name == TRUTH:
+            known = [listing_uri(store, digest, suffix) for suffix in TRUTH_SUFFIXES]
+            there = [uri for uri in known if storage.exists(uri)]
+            if there:
+                found["ground_truth"] = there[0]
+            continue
+        uri = listing_uri(store, digest, SUFFIX)
+        if name == "patches" and storage.exists(uri):
             found["data"] = _with_counts(uri, manifest, store)
         elif name in OPTIONS and storage.exists(uri):
             found[OPTIONS[name]] = uri

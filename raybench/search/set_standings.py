@@ -30,7 +30,7 @@ from raybench.search.tiles import Tiles
 class PairStandings(ArrayFields):
     """Of each pair its distance, and how many references come before it in its query's ranking of all.
 
-    `before` goes by place at equal distance; `fewest` are strictly closer, `most` all that are as near. The pair's own
+    `before` goes by place at equal distance; `fewest` are strictly closer, `most` closer or as near. The pair's own
     reference never counts.
     """
 
@@ -166,15 +166,24 @@ def pair_standings(
     Every image that a pair names must have a vector. Of the queries only those with pairs are read.
     """
     asked, row = np.unique(pairs.query, return_inverse=True)
-    own = take_rows(run, queries, asked, queries.role)
+    own = SetRows.of(take_rows(run, queries, asked, queries.role))
     among, by_row = SetRows.of(references), TruePairs(row, pairs.reference)
-    tiles = PairTiles(SetRows.of(own), among, by_row, distance, Tiles.over(len(own), len(among), shard_size))
-    distances = run.fold(run.map(MeasurePairs(tiles), len(tiles.tiles), 1), Rows)
+    labelled, tiles = (
+        PairTiles(own, some, by_row, distance, Tiles.over(len(own), len(some), shard_size))
+        for some in (_labelled(among, pairs), among)
+    )
+    distances = run.fold(run.map(MeasurePairs(labelled), len(labelled.tiles), 1), Rows)
     found = len(run.read(distances, 0)["index"])
     if found < len(pairs):
         raise DataError(f"of {len(pairs):,} labelled pairs only {found:,} have vectors")
     counts = run.fold(run.map(CountStandings(tiles, distances), len(tiles.tiles), 1), Counts)
     return run.each(_joined, ["all pairs"], distances, counts, version=1).whole
+
+
+def _labelled(references: SetRows, pairs: TruePairs) -> SetRows:
+    """The sets up to the last that a pair names: distractors behind it have no pair that is to be measured."""
+    starts = np.cumsum([0, *(one.count for one in references.sets)])[:-1]
+    return SetRows(references.sets[: max(int(np.count_nonzero(starts <= pairs.reference.max(initial=0))), 1)])
 
 
 def _joined(_: str, distances: Mapped, counts: Mapped) -> Arrays:

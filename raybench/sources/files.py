@@ -86,13 +86,24 @@ class FolderFiles:
             raise DataError(f"{uri}: is gone since the folder was listed; run again") from None
 
     def read_each(self, places: Iterable[int]) -> Iterator[Content]:
-        return ahead(self._content, places, FILES_AHEAD)
+        return contents_ahead(self, places)
 
     def read_starts(self, places: Sequence[int], count: int | None) -> list[Content]:
-        return in_parallel(lambda place: self._content(place, count), places)
+        return starts_together(self, places, count)
 
-    def _content(self, place: int, count: int | None = None) -> Content:
-        try:
-            return self.read(place, count)
-        except DataError as error:
-            return error
+
+def contents_ahead(files: Files, places: Iterable[int]) -> Iterator[Content]:
+    """`read_each` where each file is a request of its own."""
+    return ahead(lambda place: _content(files, place, None), places, FILES_AHEAD)
+
+
+def starts_together(files: Files, places: Sequence[int], count: int | None) -> list[Content]:
+    """`read_starts` likewise."""
+    return in_parallel(lambda place: _content(files, place, count), places)
+
+
+def _content(files: Files, place: int, count: int | None) -> Content:
+    try:
+        return files.read(place, count)
+    except DataError as error:
+        return error

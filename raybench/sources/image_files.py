@@ -20,10 +20,13 @@ from raybench.digests import digest_of
 from raybench.errors import DataError
 from raybench.formats.images import SUFFIXES, decode_image, image_size
 from raybench.formats.limits import USUAL, Limits
+from raybench.sources.archive_names import is_archive
+from raybench.sources.archives import open_archives
 from raybench.sources.file_names import check_names
 from raybench.sources.files import Files, FolderFiles
 from raybench.sources.listings import is_listing, read_listing
 from raybench.sources.nothing_found import why_nothing
+from raybench.sources.uri_lists import is_list, open_list
 
 
 @dataclass(frozen=True)
@@ -36,16 +39,36 @@ class ImageFiles:
     is_there: bool = True  # no: they were read from a listing, the files may be gone
 
     @classmethod
-    def scan(cls, root: str, by_content: bool = False, recursive: bool = False, limits: Limits = USUAL) -> ImageFiles:
-        """All pictures of a folder (and of those below it), or of a listing; none at all is an error."""
+    def scan(
+        cls,
+        root: str,
+        by_content: bool = False,
+        recursive: bool = False,
+        limits: Limits = USUAL,
+        store: str = "",
+    ) -> ImageFiles:
+        """All pictures of a folder (and of those below it), of archives, of a list or a listing; none is an error.
+
+        What is in an archive is kept in the store, if there is one, so that it is listed once.
+        """
         if is_listing(root):
             known = read_listing(root)
             return cls(FolderFiles(known.root, known.keys, is_there=False), known.digest, limits, is_there=False)
+        if is_archive(root):
+            opened = open_archives(root, is_image_below, by_content, limits, store)
+            images = cls(opened.files, opened.digest, limits)
+            return images if recursive else images.taken(np.flatnonzero(["/" not in name for name in images.keys]))
+        if is_list(root):
+            listed = open_list(root, by_content, limits)
+            return cls(listed.files, listed.digest, limits)
         entries = list_images(root, recursive)
         if not entries:
             below = " in it or below" if recursive else ""
             reason = why_nothing(root, SUFFIXES, 0)
-            raise DataError(f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)})")
+            raise DataError(
+                f"{root}: {reason}; expected a folder with images{below} ({', '.join(SUFFIXES)}), or by "
+                "name an archive (x.tar, x.zip), several (x-{000..009}.tar) or a list (.csv, .parquet)"
+            )
         return cls.of(root, entries, by_content, limits)
 
     @classmethod
@@ -87,6 +110,10 @@ class ImageFiles:
         """The picture in a file's content, RGB; a DataError if it is broken."""
         return decode_image(data, self.uri(item), exif_rotate, self.limits)
 
+    def readable(self, item: int, data: bytes, exif_rotate: bool = False) -> tuple[NDArray[np.uint8], bool]:
+        """The same, and whether the file is cut short: here such a file is broken, other sources may take it."""
+        return self.decoded(item, data, exif_rotate), False
+
     def size(self, item: int, head: bytes, exif_rotate: bool = False) -> tuple[int, int]:
         """Width and height of a picture by the first bytes of its file; a DataError if they do not say."""
         return image_size(head, self.uri(item), exif_rotate, self.limits)
@@ -111,6 +138,11 @@ def double_stems(keys: Sequence[str]) -> list[str]:
     return [
         f"{' and '.join(same)} have the same name but for folder and suffix" for same in named.values() if len(same) > 1
     ]
+
+
+def is_image_below(name: str) -> bool:
+    """Whether a member of an archive is a picture; what macOS packs beside each file is none."""
+    return is_image(name, recursive=True) and not name.startswith("__MACOSX/")
 
 
 def is_image(name: str, recursive: bool) -> bool:

@@ -1,17 +1,52 @@
-"""Sources of patches: `Strips` hold pixels, `VectorFiles` hold descriptors; keys are `SEQ/IM` in either.
+"""What sources of patches have in common. An item is what is read at once, and holds one or many patches.
 
-Both list every file of their folder, so that any benchmark over the same folder shares one extraction.
+Of `Strips` (pixels) and `VectorFiles` (descriptors) an item is a file with the key `SEQ/IM`. They list every file of
+their folder, so that any benchmark over the same folder shares one extraction. Sheets, single images and one file of
+vectors are cut into items by `patch_sheets`, `patch_images` and `vector_blocks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from raybench.errors import ProblemList, suggestion
-from raybench.sources.strips import Strips
-from raybench.sources.vector_files import VectorFiles
 
-Source = Strips | VectorFiles
+
+class Source(Protocol):
+    """Items of patches in an order, as pixels (n, side, side) or vectors (n, dim)."""
+
+    @property
+    def root(self) -> str: ...
+
+    @property
+    def keys(self) -> tuple[str, ...]: ...
+
+    @property
+    def suffix(self) -> str:
+        """What stands behind a key in the name of its file."""
+        ...
+
+    @property
+    def digest(self) -> str: ...
+
+    def uri(self, item: int) -> str: ...
+
+    def counts(self, items: Iterable[int], problems: ProblemList) -> dict[int, int]:
+        """Patches of each of these items; what is wrong with one is noted."""
+        ...
+
+    def read(self, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]: ...
+
+
+class Pictured(Source, Protocol):
+    """A source of pixels."""
+
+    def patch_name(self, item: int, patch: int) -> str:
+        """What a patch is called in lists."""
+        ...
 
 
 def items_of(source: Source, wanted: Iterable[str], problems: ProblemList) -> dict[str, int]:

@@ -47,6 +47,9 @@ class Strips:
     def uri(self, item: int) -> str:
         return storage.join(self.root, self.keys[item] + self.suffix)
 
+    def patch_name(self, item: int, patch: int) -> str:
+        return f"{self.keys[item].replace('/', '.')}.{patch}"
+
     def counts(self, items: Iterable[int], problems: ProblemList) -> dict[int, int]:
         """Patches in each of these strips, from their headers alone; what is wrong with one is noted."""
         chosen = list(items)

@@ -32,6 +32,8 @@ def test_commands_benchmarks_options_and_choices_are_completed(completed):
     assert "copydays" in completed("list", "c")
     assert completed("run", "tss", "--auto") == ["--auto-flip"]
     assert completed("run", "tss", "--device", "") == ["auto", "gpu", "cpu"]
+    assert completed("datasets", "h") == ["hpatches", "hbench-tasks", "hpatches-tasks"]
+    assert completed("datasets", "check", "rp") == ["rparis6k"]
     assert completed("completion", "") == ["bash", "fish", "zsh"]
 
 

@@ -23,7 +23,9 @@ def imported(*arguments):
     return code, set(packages)
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("list",), ("run", "--help"), ("check", "--help"), ("--version",)])
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("list",), ("datasets",), ("run", "--help"), ("check", "--help"), ("--version",)]
+)
 def test_help_and_lists_import_no_numpy_nor_anything_heavier(arguments):
     code, packages = imported(*arguments)
     assert code == 0

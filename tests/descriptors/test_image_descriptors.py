@@ -147,7 +147,12 @@ def test_a_class_with_its_own_prepare_gets_the_picture_and_its_arguments():
         ("torchscript:{script}", {"backbone": "CV_RESNET50"}, EXACT, "backbone"),
         ("torchscript:{script}", {}, Precision("int8"), "--dtype int8"),
         ("torchscript:{script}", {}, Precision("float16", tf32=True), "--tf32: .* leave it out with --dtype float16"),
-        ("torchscript:{script}", {}, Precision(compile=True), "--compile: goes with sscd:URI; a TorchScript file runs"),
+        (
+            "torchscript:{script}",
+            {},
+            Precision(compile=True),
+            "--compile: goes with sscd:URI, hf:, .*; a TorchScript file runs",
+        ),
         ("onnx:{script}", {}, Precision(tf32=True), "--tf32: an ONNX file has an arithmetic of its own"),
     ],
 )

@@ -31,6 +31,9 @@ class Small(torch.nn.Module):
 class Network(TorchNetwork):
     """A network without a file."""
 
+    def __init__(self, path, size, mode, **precision):
+        super().__init__(path, Preprocess(size, mode), Precision(**precision))
+
     def load(self, device):
         torch.manual_seed(0)
         return Small().eval().to(device)

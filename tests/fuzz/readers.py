@@ -18,16 +18,36 @@ from fuzz import seeds
 from raybench.benchmarks.cases import cases_text, parsed_cases
 from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.benchmarks.samples import SamplesIndex, read_sample
+from raybench.datasets import told_names
 from raybench.errors import DataError, ProblemList, RaybenchError
-from raybench.formats import disc, disc_predictions, flo, hbench, hbench_matching, hbench_retrieval, hpatches, shardfile
+from raybench.formats import (
+    disc,
+    disc_predictions,
+    flo,
+    hbench,
+    hbench_matching,
+    hbench_retrieval,
+    hpatches,
+    relevance,
+    revisited,
+    shardfile,
+)
 from raybench.formats import images as pictures
 from raybench.formats import tss as tss_files
+from raybench.formats.archive_members import LINK_TO_NOTHING
 from raybench.formats.copydays import CopydaysLayout
+from raybench.formats.forward_bytes import ForwardBytes
+from raybench.formats.image_lists import read_image_list
 from raybench.formats.limits import Limits
 from raybench.formats.names import Names
+from raybench.formats.pair_lists import read_pair_list
+from raybench.formats.pair_scores import read_pair_scores
+from raybench.formats.tar_members import tar_members
 from raybench.formats.vector_kinds import plain_shape, read_plain
 from raybench.formats.whole_numbers import whole_rows
+from raybench.formats.zip_members import zip_content, zip_members
 from raybench.runs.result_file import parsed_figures
+from raybench.sources.archive_index import parsed_index
 from raybench.sources.listings import parsed_listing
 
 OWN_ERRORS = (RaybenchError, shardfile.BrokenShardFile)
@@ -77,6 +97,22 @@ def _plain(suffix: str) -> Callable[[bytes, Path], object]:
     return read
 
 
+def _numbered(suffix: str) -> Callable[[bytes, Path], object]:
+    """Vectors without names, a row per patch."""
+
+    def read(data: bytes, folder: Path) -> object:
+        from raybench.sources.vector_blocks import VectorBlocks, has_names
+
+        file = folder / f"set{suffix}"
+        file.write_bytes(data)
+        has_names(str(file))
+        blocks = VectorBlocks.plain(str(file), LIMITS)
+        assert sum(len(rows) for _, rows in blocks.read(0, len(blocks.keys))) == blocks.count
+        return blocks
+
+    return read
+
+
 def _named(suffix: str) -> Callable[[bytes, Path], object]:
     """As a run opens a set of vectors: names, digest, a check of all values, then ranges of rows."""
 
@@ -97,10 +133,59 @@ def _named(suffix: str) -> Callable[[bytes, Path], object]:
     return read
 
 
+def _is_picture(name: str) -> bool:
+    return name.endswith(".jpg")
+
+
+def _tar(data: bytes, _: Path) -> object:
+    """Every member lies in the file; a link to nothing nowhere."""
+    places = tar_members(_forward(data), NAME, _is_picture).places
+    assert ((places.start >= 0) & (places.start + places.span <= len(data))).all()
+    assert (places.size == places.span).all()
+    return places
+
+
+def _zip(data: bytes, _: Path) -> object:
+    """The directory, then the content of each member, whole and its start."""
+    places = zip_members(_forward(data), NAME, _is_picture, LIMITS).places
+    contents = []
+    for start, span, size, method, crc in zip(*(one.tolist() for one in places.columns().values()), strict=True):
+        assert 0 <= start <= start + span <= len(data)
+        if method == LINK_TO_NOTHING:
+            continue
+        contents.append(zip_content(data[start : start + span], NAME, method, size, crc))
+        assert zip_content(data[start : start + span], NAME, method, size, crc, 5) == contents[-1][:5]
+    return contents
+
+
+def _forward(data: bytes) -> ForwardBytes:
+    return ForwardBytes(lambda start, end: data[start:end], len(data), far_bytes=2**12)
+
+
+def _image_list(suffix: str) -> Callable[[bytes, Path], object]:
+    def read(data: bytes, _: Path) -> object:
+        found = read_image_list(data, NAME + suffix, LIMITS)
+        assert len(found.uris) == len(found.names) == len(found.line)
+        assert "" not in found.uris.to_pylist()
+        return found
+
+    return read
+
+
 def _ground_truth(data: bytes, _: Path) -> object:
     truth = disc.read_ground_truth(data, NAME)
     problems = ProblemList()
     return truth.indices(Names.of(["Q1", "Q2"]), Names.of(["R1", "R2"]), problems)
+
+
+def _relevance(name: str) -> Callable[[bytes, Path], object]:
+    def read(data: bytes, _: Path) -> object:
+        truth = relevance.read_relevance(data, name, LIMITS)
+        assert len(truth) == len(truth.grades.gain) == len(truth.grades.hard)
+        assert not np.any(truth.grades.gain < 0) and np.any(truth.grades.gain > 0)
+        return truth.indices(Names.of(["Q1", "Q2"]), Names.of(["R1", "R2"]), ProblemList())
+
+    return read
 
 
 def _predictions(data: bytes, _: Path) -> object:
@@ -116,6 +201,24 @@ def _layout(data: bytes, _: Path) -> object:
     layout = CopydaysLayout.of(names, NAME, problems)
     problems.check()
     return layout
+
+
+def _revisited(data: bytes, _: Path) -> object:
+    problems = ProblemList()
+    found = revisited.read_revisited_truth(data, NAME, problems)
+    assert (found is None) == bool(problems.lines)
+    problems.check()
+    assert found.boxes.shape == (len(found.queries), 4)
+    assert len(found.query) == len(found.reference) == len(found.label)
+    assert (found.reference < len(found.references)).all()
+    return found
+
+
+def _distractors(data: bytes, _: Path) -> object:
+    problems = ProblemList()
+    names = revisited.read_distractor_names(data, NAME, problems)
+    problems.check()
+    return names
 
 
 def _flow(suffix: str) -> Callable[[bytes, Path], object]:
@@ -250,13 +353,41 @@ def _onnx(data: bytes, folder: Path) -> object:
     return OnnxImages(str(folder / "m.onnx"), 8, "square").load("cpu")
 
 
+def _hf_config(data: bytes, folder: Path) -> object:
+    from raybench.descriptors.hf_files import model_files, place_of, read_json
+
+    (folder / "config.json").write_bytes(b"{}")
+    (folder / "model.safetensors.index.json").write_bytes(data)
+    (folder / "a.safetensors").write_bytes(b"")
+    files = model_files("hf:m", place_of(str(folder))[1])
+    assert set(files) == {"config.json", "model.safetensors.index.json", "a.safetensors"}
+    return read_json(files["config.json"])
+
+
+def _hf_preprocessor(data: bytes, folder: Path) -> object:
+    from raybench.descriptors.hf_preprocessing import preprocess_of_model
+
+    (folder / "preprocessor_config.json").write_bytes(data)
+    steps = preprocess_of_model({"preprocessor_config.json": str(folder / "preprocessor_config.json")}, "hf:m")
+    assert min(steps.shape(70, 50)) > 0 and steps.words and np.isfinite([*steps.mean, *steps.std]).all()
+    return steps
+
+
+PHOTOTOUR = b"0 0 0 2 0 0 0\n1 0 0 7 3 0 0\n"
 DISTANCES = b"0.5,1\n1.25,0\nnan,1\n3,0\n"
 MATCHES = b"i_a.ref,i_a.e1\n1,0,2\n0.1,0.2,0.3\n2,1,0\n0.5,0.5,0.5\nv_b.ref,v_b.h2\n0,1\n0.1,0.2\n1,0\n0.4,0.5\n"
 LISTS = b"i_a.ref,i_a.e1\ni_a.ref.0,i_a.e1.0\ni_a.ref.1,i_a.e1.1\n"
+REVISITED = (
+    b'{"imlist": ["r0", "r1", "r2"], "qimlist": ["q0", "q1"], "gnd": [{"bbx": [1.5, 2, 30, 40.25], "easy": [2], '
+    b'"hard": [], "junk": [0]}, {"bbx": [0, 0, 9, 9], "easy": [], "hard": [1, 0], "junk": []}]}\n'
+)
 PREDICTIONS = b"query_id,reference_id,score\nQ1,R1,0.5\nQ1,R2,0.25\nQ2,R2,1e-3\n"
 IMAGE_KINDS = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000")
 READERS = {
     "hbench .pairs": text(hbench.read_pairs, b"i_a.ref.0,i_a.e1.0,1\ni_a.ref.1,v_b.h2.12,0\n", b"i_a.ref.0,v_b.e1.3\n"),
+    "pair list": text(read_pair_list, b"a,b,label\nx/p1.png,p2,1\np3,p4,0\n", b"p1,p2,true\np3,p4,false\n", PHOTOTOUR),
+    "pair scores": text(read_pair_scores, b"distance,label\n0.5,1\n1.25,0\n", b"label,x,score\n1.0,a,-0.5\n0.0,b,-3\n"),
+    "pair scores .npz": Reader(lambda data, _: read_pair_scores(data, "x.npz", LIMITS), seeds.pair_scores, "zip"),
     "hbench .labels": text(hbench.read_labels, b"0\n1\n1\n"),
     "hbench .results": text(hbench.read_distances, b"0.5,1\n1.25,0\n3,0\n", b"1.5\n2\n"),
     "hbench .results, holes": text(lambda data, name: hbench.read_distances(data, name, True), DISTANCES),
@@ -278,9 +409,21 @@ READERS = {
         hpatches.read_numbered_pairs, b"s1,t1,idx1,s2,t2,idx2\ni_a,0,3,v_b,5,0\ni_a,1,3,i_a,2,9\n"
     ),
     "hpatches retr_*.csv": text(hpatches.read_reference_patches, b"s,idx\ni_a,0\nv_b,17\n"),
+    "names told by a Revisited truth": text(
+        told_names.revisited_names,
+        b'{"imlist": ["a", "b"], "qimlist": ["c"], "gnd": [{"bbx": [0,0,9,9], "easy": [0], "hard": [], "junk": []}]}',
+    ),
+    "listed names": text(told_names.listed_names, b"a/1.jpg\nb/2.jpg\n"),
     "disc ground truth": Reader(_ground_truth, lambda: [b"query_id,reference_id\nQ1,R1\nQ2,\n", b'Q1,R1\n"Q2",R2\n']),
+    "own truth .csv": Reader(
+        _relevance("truth.csv"),
+        lambda: [b"query,reference,grade\nQ1,R1,positive\nQ2,,\nQ1,R2,junk\n", b"Q1,R1.jpg,2\nQ2,x/R2,0.5\n"],
+    ),
+    "own truth .parquet": Reader(_relevance("truth.parquet"), seeds.own_truth),
     "disc predictions": Reader(_predictions, lambda: [PREDICTIONS, PREDICTIONS[28:]]),
     "copydays names": Reader(_layout, lambda: ["\n".join(seeds.NAMES).encode()]),
+    "revisited gnd.json": Reader(_revisited, lambda: [REVISITED]),
+    "revisited names": Reader(_distractors, lambda: [b"00/0000000.jpg\n01/0000037.jpg\r\n"], inputs=500),
     "tss pair.txt": text(tss_files.read_pair, b"Image1,Image2\na/b.jpg,c.png\n"),
     "tss flip_gt.txt": text(tss_files.read_flip, b"1\n"),
     "whole numbers": text(lambda data, _: whole_rows(data or b"1", ","), b"0,255\n17,3\n", b"123456789012,1\n1,2\n"),
@@ -297,6 +440,9 @@ READERS = {
     "tss mask": Reader(lambda data, _: tss_files.read_mask(data, NAME, LIMITS), seeds.strips, "png"),
     "tss image": Reader(lambda data, _: tss_files.read_image(data, NAME, LIMITS), lambda: seeds.images("PNG"), "png"),
     "patch strip": Reader(_strip, seeds.strips, "png"),
+    "patch": Reader(lambda data, _: pictures.grey_levels(data, NAME, LIMITS), seeds.strips, "png"),
+    "numbered .npy": Reader(_numbered(".npy"), seeds.npy),
+    "numbered .npz": Reader(_numbered(".npz"), lambda: [seeds.saved(np.savez, vectors=seeds.ROWS)], "zip"),
     "vectors .npy": Reader(_plain(".npy"), seeds.npy, inputs=2_000),
     "vectors .h5": Reader(_plain(".h5"), lambda: seeds.hdf5(names=False), inputs=4_000),
     "vectors .parquet": Reader(
@@ -307,6 +453,11 @@ READERS = {
     "named .parquet": Reader(_named(".parquet"), lambda: seeds.parquet(names=True), inputs=2_000),
     "named .pt": Reader(_named(".pt"), seeds.features, "zip"),
     "shard file": Reader(lambda data, _: shardfile.decode(data), seeds.shard_files, "shard", inputs=2_000),
+    "tar": Reader(_tar, seeds.tars),
+    "zip": Reader(_zip, seeds.zips, "zip"),
+    "archive index": Reader(lambda data, _: parsed_index(data, NAME), seeds.indexes, "shard"),
+    "image list .csv": Reader(_image_list(".csv"), lambda: [seeds.LIST, b"name,uri\n,a/b.jpg\nx,c.png\n"]),
+    "image list .parquet": Reader(_image_list(".parquet"), seeds.image_lists),
     "listing": Reader(lambda data, _: parsed_listing(data, NAME), seeds.listings, "shard"),
     "manifest.json": Reader(_manifest, lambda: [json.dumps(seeds.manifest()).encode()]),
     "finished manifest": Reader(
@@ -327,6 +478,8 @@ READERS = {
     "torchscript": Reader(_torchscript, seeds.torchscript),
     "sscd weights": Reader(_weights, seeds.weights, "zip"),
     "onnx": Reader(_onnx, seeds.onnx),
+    "hf weights index": Reader(_hf_config, lambda: [seeds.HF_INDEX], inputs=500),
+    "hf preprocessor_config.json": Reader(_hf_preprocessor, lambda: list(seeds.HF_PREPROCESSORS)),
 }
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
@@ -14,8 +15,12 @@ from PIL import Image
 
 from raybench.benchmarks.samples import SamplesIndex, sample_file
 from raybench.formats import flo, shardfile
+from raybench.formats.forward_bytes import ForwardBytes
+from raybench.formats.tar_members import tar_members
 from raybench.metrics.samples import FigureOf, MeanOf, MeanSample, RankedSample, Units
+from raybench.sources.archive_index import ArchiveIndex
 from raybench.sources.listings import Listing
+from raybench.sources.packed_keys import PackedKeys
 
 NAMES = ["original/2000.jpg", "original/2001.jpg", "strong/2000_a.jpg", "crops/10/2000.jpg", "crops/10/2001.jpg"]
 ROWS = np.random.default_rng(7).random((5, 4), np.float32)
@@ -71,6 +76,13 @@ def parquet(names: bool) -> list[bytes]:
     return files
 
 
+def own_truth() -> list[bytes]:
+    """Truth of one's own data with words, and with numbers."""
+    pairs = {"query": ["Q1", "Q2", "Q1"], "reference": ["R1", "", "R2"]}
+    tables = [pa.table({**pairs, "grade": grades}) for grades in (["hard", None, "junk"], [1.0, None, 0.5])]
+    return [saved(lambda file, table=table: pq.write_table(table, file)) for table in tables]
+
+
 def plain_columns() -> bytes:
     return saved(lambda file: pq.write_table(pa.table({str(i): ROWS[:, i] for i in range(4)}), file))
 
@@ -112,6 +124,63 @@ def listings() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "x.listing")
         return [(one.publish(str(file)), file.read_bytes())[1] for one in found]
+
+
+def pair_scores() -> list[bytes]:
+    labels = np.array([1, 0, 0, 1], np.uint8)
+    return [
+        saved(np.savez, labels=labels, distances=ROWS[0]),
+        saved(np.savez_compressed, labels=labels > 0, scores=-ROWS[1]),
+    ]
+
+
+def tars() -> list[bytes]:
+    """Each form of tar, with a long name, a hard link, a link to nothing, a folder and a file that is no picture."""
+    return [_tar(form) for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)]
+
+
+def _tar(form: int) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=form) as archive:
+        for name, size in (("./a.jpg", 700), ("b/" + "c" * 90 + "/d.jpg", 3), ("a.json", 5), ("e.jpg", 0)):
+            info = tarfile.TarInfo(name)
+            info.size = size
+            archive.addfile(info, io.BytesIO(bytes(size)))
+        for name, kind in (("f.jpg", tarfile.LNKTYPE), ("b/g.jpg", tarfile.SYMTYPE), ("b", tarfile.DIRTYPE)):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "./a.jpg"
+            archive.addfile(info)
+    return file.getvalue()
+
+
+def zips() -> list[bytes]:
+    """Stored and deflated, with zip64 sizes and something before the archive."""
+    found = []
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", method) as archive:
+            archive.writestr("a.jpg", bytes(300))
+            archive.writestr("b/ä.jpg", b"abc" * 50)
+            with archive.open("c.jpg", "w", force_zip64=True) as member:
+                member.write(b"d" * 10)
+            archive.writestr("a.json", b"{}")
+        found += [file.getvalue(), b"#!/bin/sh\n" + file.getvalue()]
+    return found
+
+
+def indexes() -> list[bytes]:
+    file = ForwardBytes(lambda start, end: tars()[1][start:end], len(tars()[1]), 2**20)
+    members = tar_members(file, "x.tar", lambda name: name.endswith(".jpg"))
+    return [ArchiveIndex(PackedKeys.of(members.names), members.places, members.others).encoded()]
+
+
+LIST = b"uri,name,other\ns3://b/a.jpg,a,1\nb/c.png,,2\n/d/e.jpg,x y,3\n"
+
+
+def image_lists() -> list[bytes]:
+    uris = ["s3://b/a.jpg", "b/c.png", "/d/e.jpg"]
+    tables = [pa.table({"uri": uris, "name": ["a", None, "x"]}), pa.table({"n": [1, 2, 3], "uri": uris})]
+    return [saved(lambda file, made: pq.write_table(made, file), table) for table in tables]
 
 
 def npy() -> list[bytes]:
@@ -259,6 +328,15 @@ def onnx() -> list[bytes]:
     graph = helper.make_graph([node, flat], "g", [given], [found])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return [library.ModelProto.SerializeToString(model)]
+
+
+HF_INDEX = b'{"metadata": {"total_size": 8}, "weight_map": {"x.weight": "a.safetensors", "x.bias": "a.safetensors"}}'
+HF_PREPROCESSORS = (
+    b'{"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 9}, "crop_size": 8, "resample": 3}',
+    b'{"image_processor_type": "ViTImageProcessorFast", "size": {"height": 9, "width": 8}, "image_mean": [0.5, 0, 1]}',
+    b'{"image_processor": {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 9}, '
+    b'"crop_pct": 0.875, "rescale_factor": 0.004, "image_std": 0.25}}',
+)
 
 
 def splits() -> bytes:

@@ -19,8 +19,10 @@ PACKED = {  # what is taken of the data of each case
     "hpatches_verification": ("tasks", "descriptors/block20"),
     "hpatches_matching": ("tasks", "descriptors/block20"),
     "hpatches_retrieval": ("tasks", "descriptors/grey16"),
+    "fpr95": ("liberty.npz", "cosine.npz", "ties.npz"),
     "disc": ("small",),
     "copydays": ("copydays.npz", "distractors.npz", "train.npz"),
+    "revisited": ("roxford5k", "rparis6k", "ties", "revisitop1m"),
     "tss": ("Dataset", "Results"),
 }
 LEVELS = ("e", "h", "t")
@@ -46,8 +48,10 @@ def cases() -> list[dict]:
         hpatches("verification", "block20", verification_figures),
         hpatches("matching", "block20", matching_figures),
         hpatches("retrieval", "grey16", retrieval_figures),
+        fpr95(),
         disc(),
         copydays(),
+        revisited(),
         tss(),
     ]
 
@@ -117,6 +121,16 @@ def retrieval_figures(said: dict) -> list[tuple]:
     ]
 
 
+def fpr95() -> dict:
+    said = expected("fpr95")
+    figures = [
+        figure(name.removesuffix(".npz"), column, said["expected"][name.removesuffix(".npz")][column], said["tolerance"])
+        for name in PACKED["fpr95"]
+        for column in ("fpr95", "fdr95")
+    ]
+    return case("fpr95", "patch-pairs", said, {"results": "fpr95"}, figures)
+
+
 def disc() -> dict:
     said, figures, codecs, norms = expected("disc"), [], [], []
     for key, values in said["expected_small"].items():
@@ -141,6 +155,18 @@ def copydays() -> dict:
         figure(codec, name, values[name], tolerance[name]) for codec, values in said["expected"].items() for name in tolerance
     ]
     return case("copydays", "copydays", said, {"features": "copydays", "codecs": ";".join(said["expected"])}, figures)
+
+
+def revisited() -> dict:
+    """The `+r1m` rows of a set of vectors as long as the distractors; `ties` has shorter ones."""
+    said = expected("revisited")
+    figures = [
+        figure(f"{name} | {setup}", column, values[column], said["tolerance"])
+        for name, setups in said["expected"].items()
+        for setup, values in setups.items()
+        for column in ("map", "mp_at_1", "mp_at_5", "mp_at_10")
+    ]
+    return case("revisited", "revisited", said, {"features": "revisited"}, figures)
 
 
 def tss() -> dict:

@@ -29,6 +29,7 @@ BENCHES = {
     "many-devices": "tests.perf.many_devices",
     "bookkeeping": "tests.perf.bookkeeping",
     "reading": "tests.perf.reading",
+    "archives": "tests.perf.archives",
     "verification": "tests.perf.verification",
     "hpatches-matching": "tests.perf.hpatches_matching",
     "hpatches-retrieval": "tests.perf.hpatches_retrieval",

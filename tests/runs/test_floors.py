@@ -84,3 +84,14 @@ def test_a_family_takes_the_figures_of_all_its_members(raybench, tmp_path):
     given = ("--benchmarks", HBENCH / "benchmarks", "--features", tmp_path / "in", "--out", tmp_path / "out")
     only_line(raybench("check", "hbench", *given, "--fail-below", "uAP=0.5"), "unknown figure 'uAP'")
     assert "unknown figure" not in raybench("check", "hbench", *given, "--fail-below", "ap=0.5,image_map=0.5").err
+
+
+def test_of_an_error_rate_the_value_is_the_most_and_the_lowest_row_is_the_best():
+    found = [{"row": "a", "figure": "fpr95", "value": 0.2}, {"row": "b", "figure": "fpr95", "value": 0.1}]
+    refuse_below(floors_of("fpr95=0.1,a:fpr95=0.2"), found)
+    with pytest.raises(FigureBelow) as below:
+        refuse_below(floors_of("fpr95=0.05,a:fpr95=0.15"), found)
+    assert below.value.lines() == [
+        "fpr95 is 0.1 in the best row, b; expected at most 0.05",
+        "fpr95 is 0.2 in row a; expected at most 0.15",
+    ]

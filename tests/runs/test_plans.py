@@ -33,8 +33,13 @@ JOBS = {
     "hpatches-verification": patches("hpatches_verification", "tasks", "block20"),
     "hpatches-matching": patches("hpatches_matching", "tasks", "block20"),
     "hpatches-retrieval": patches("hpatches_retrieval", "tasks", "grey16"),
+    "patch-pairs": ("--results", GOLDEN / "fpr95/data"),
     "disc2021": ("--features", GOLDEN / "disc/data/small", "--codecs", "Flat;PCAW16,L2norm,Flat"),
     "copydays": ("--features", GOLDEN / "copydays/data", "--codecs", "Flat"),
+    "image-retrieval": (
+        *("--queries", GOLDEN / "disc/data/small/queries.npz", "--references", GOLDEN / "disc/data/small/refs.npz"),
+        *("--ground-truth", GOLDEN / "disc/data/small/val_groundtruth_matches.csv"),
+    ),
     "tss": ("--data", GOLDEN / "tss/data/Dataset", "--results", GOLDEN / "tss/data/Results", "--allow-missing"),
 }
 

@@ -31,7 +31,7 @@ from raybench.engine.stages import Mapped
 from raybench.formats.hbench_retrieval import NO_PATCH, Codes, image_of, patch_of
 from raybench.formats.shardfile import Arrays
 from raybench.search.neighbours import ImagePairs, Matches, PoolQueries
-from raybench.sources.strips import Strips
+from raybench.sources.patches import Pictured
 from raybench.table import Cell
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def retrieval_cases(
 
 
 def retrieval_case_file(
-    task: PoolTask, pool: PoolQueries, strips: Strips, number: int, lists: Mapped, scores: Mapped
+    task: PoolTask, pool: PoolQueries, strips: Pictured, number: int, lists: Mapped, scores: Mapped
 ) -> bytes:
     """The worst queries of one task."""
     cases = query_cases(task, pool.images, strips, lists.read(number)["lists"], scores.read(number))
@@ -107,7 +107,7 @@ def retrieval_case_file(
 
 
 def query_cases(
-    task: PoolTask, images: NDArray[np.int32], strips: Strips, lists: Codes, scores: Arrays
+    task: PoolTask, images: NDArray[np.int32], strips: Pictured, lists: Codes, scores: Arrays
 ) -> Iterator[PatchCase]:
     """The queries with the lowest AP, one per sequence: first wrong results, and the view that was found first."""
     queries, ap = task.content.queries, scores["patch_ap"]

@@ -33,7 +33,7 @@ from raybench.search.count_closer import Search, gathered
 from raybench.search.nearest import Neighbours, nearest
 from raybench.search.neighbours import ImagePairs, match_images
 from raybench.search.pairs import Pairs
-from raybench.sources.strips import Strips
+from raybench.sources.patches import Pictured
 from raybench.table import row_name
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def retrieval_cases(
 
 
 def retrieval_case_file(
-    split: SplitQueries, pool: int, strips: Strips, features: Features, distance: str, found: FoundViews
+    split: SplitQueries, pool: int, strips: Pictured, features: Features, distance: str, found: FoundViews
 ) -> bytes:
     """The queries of the lowest AP, one per sequence."""
     cases = query_cases(split.search, strips, features, distance, found)
@@ -123,7 +123,7 @@ def retrieval_case_file(
 
 
 def query_cases(
-    search: Search, strips: Strips, features: Features, distance: str, found: FoundViews
+    search: Search, strips: Pictured, features: Features, distance: str, found: FoundViews
 ) -> Iterator[PatchCase]:
     """Each query with the distractors that are nearest, and its views that were found first and last."""
     ap = found.scores.read(0)["ap"][:, HARDEST, -1]

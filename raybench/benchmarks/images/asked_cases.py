@@ -20,15 +20,19 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.images.disc_sets import find_truth, role_folder
-from raybench.benchmarks.images.mistakes import Case
-from raybench.benchmarks.images.sets import pictures
+from raybench.benchmarks.images.mistakes import Case, pixels_of
+from raybench.benchmarks.images.own_labels import OwnTruth, labels_of, own_pairs, truth_uri
+from raybench.benchmarks.images.own_sets import NAMED_BY, WANTED, has_vectors, set_beside
+from raybench.benchmarks.images.sets import PictureSet, pictures
 from raybench.benchmarks.images.sheets import Panel
 from raybench.benchmarks.job import ReportPicture
-from raybench.errors import ConfigError, DataError, ProblemList, Problems, blamed_on_file
+from raybench.errors import ConfigError, DataError, InputError, ProblemList, Problems, blamed_on_file
 from raybench.formats.copydays import ORIGINAL, CopydaysLayout
 from raybench.formats.images import SUFFIXES, decode_image
+from raybench.sources.archive_names import is_archive
 from raybench.sources.file_names import check_names
-from raybench.sources.image_files import list_images
+from raybench.sources.image_files import ImageFiles, list_images
+from raybench.sources.uri_lists import is_list
 from raybench.table import Table, row_name
 
 PREDICTIONS = "results/predictions.csv"
@@ -91,6 +95,40 @@ def copydays_cases(
     return _pictures(found_of(out, asked), known, asked, readers, tables)
 
 
+def retrieval_cases(
+    out: str, arguments: dict[str, Any], tables: Sequence[Table], units: Sequence[str]
+) -> list[ReportPicture]:
+    """These queries of an image-retrieval run; none without images, or without its predictions."""
+    data, asked, problems = arguments.get("data"), units[:MOST_ASKED], ProblemList()
+    uris = {role: arguments.get(role) or set_beside(data, role) or "" for role in WANTED}
+    try:
+        if not all(uri and not has_vectors(uri) for uri in uris.values()):
+            return []
+        queries, references = (pictures(role, uri, False, problems, NAMED_BY) for role, uri in uris.items())
+        truth = OwnTruth.read(truth_uri(arguments.get("ground_truth"), data)).relevance
+    except (ConfigError, DataError, Problems):
+        return []
+    if queries is None or references is None:
+        return []
+    pairs = labels_of(truth, queries, references, own_pairs(queries, references), problems).relevant
+    known: Truth = {}
+    places = queries.names.indices(pa.array(asked, pa.string()))
+    for query in places[places >= 0].tolist():
+        true = pairs.reference[pairs.query == query]
+        known[queries.names[query]] = [references.names[reference] for reference in true.tolist()]
+    return _pictures(found_of(out, asked), known, asked, Readers(_reader_of(queries), _reader_of(references)), tables)
+
+
+def _reader_of(images: PictureSet) -> Reader:
+    """Reads the image of a name in a set; None if it is not there or broken."""
+
+    def read(name: str) -> NDArray[np.uint8] | None:
+        index = int(images.names.indices(pa.array([name], pa.string()))[0])
+        return None if index < 0 else pixels_of(images, index)
+
+    return read
+
+
 def found_of(out: str, asked: Sequence[str]) -> Found:
     """The candidates of these queries in the run's predictions; of a run that has no such file none."""
     uri, names, found = storage.join(out, PREDICTIONS), pa.array(asked, pa.string()), Found()
@@ -137,8 +175,12 @@ def query_case(query: str, found: Sequence[tuple[str, float]], true: Sequence[st
 def _reader(root: str) -> Reader:
     """Reads the image of a name in a folder, with a suffix or without; None if it is not there or broken.
 
+    In archives and lists images are found by name.
+
     A folder may hold a million images: it is listed only on disk, once, for images that are in folders below it.
     """
+    if root and (is_archive(root) or is_list(root)):
+        return _reader_by_name(root)
     below = functools.cache(lambda: _below(root))
 
     def read(name: str) -> NDArray[np.uint8] | None:
@@ -150,6 +192,23 @@ def _reader(root: str) -> Reader:
                 data = _content(storage.join(root, below()[name]))
             return decode_image(data, name)
         except (DataError, Problems):
+            return None
+
+    return read
+
+
+def _reader_by_name(root: str) -> Reader:
+    try:
+        images = ImageFiles.scan(root, recursive=True)
+    except InputError:
+        return lambda name: None
+    places = {posixpath.splitext(posixpath.basename(key))[0]: place for place, key in enumerate(images.keys)}
+    places |= {key: place for place, key in enumerate(images.keys)}
+
+    def read(name: str) -> NDArray[np.uint8] | None:
+        try:
+            return images.decoded(places[name], images.read(places[name])) if name in places else None
+        except DataError:
             return None
 
     return read

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,9 @@ COPYDAYS_STEMS = {
 class CopydaysOptions(ImageOptions):
     """Those of copy detection, and of Copydays: its distractors."""
 
-    distractors: str | None = option(None, "folder of distractor images", "input", is_uri=True)
+    distractors: str | None = option(
+        None, "distractor images: folder, archives (.tar, .zip, name-{000..009}.tar) or list", "input", is_uri=True
+    )
     k: int = option(100, "neighbours per query", "protocol")
 
 
@@ -121,11 +124,12 @@ def _find_pictures(job: Job[CopydaysOptions], problems: ProblemList) -> Mapping[
     if options.data is None:
         problems.add("copydays: no --data; give the Copydays root (original/, strong/, jpegqual/, crops/)")
         return dict.fromkeys(COPYDAYS_STEMS)
+    how: dict[str, Any] = {"limits": job.limits, "store": job.store}
     others = {"distractors": options.distractors, "training": options.training}
     return {
-        BLOCKS_ROLE: image_sets.pictures(BLOCKS_ROLE, options.data, job.verify_inputs, problems, "path", job.limits),
+        BLOCKS_ROLE: image_sets.pictures(BLOCKS_ROLE, options.data, job.verify_inputs, problems, "path", **how),
         **{
-            role: image_sets.pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
+            role: image_sets.pictures(role, uri, job.verify_inputs, problems, **how) if uri else None
             for role, uri in others.items()
         },
     }

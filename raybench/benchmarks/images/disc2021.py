@@ -19,8 +19,8 @@ from raybench.benchmarks.images.figures import (
     DISC_FRACTIONS,
     HEADLINE,
     VARIANT_COLUMNS,
+    candidate_tables,
     disc_table,
-    further_disc_tables,
 )
 from raybench.benchmarks.images.finished_predictions import PredictionsPlan, prepare_predictions
 from raybench.benchmarks.images.image_search import ImageSearch
@@ -82,7 +82,7 @@ class DiscPlan:
         search.write_results(run, searched)
         samples = disc_samples(run, shown, truth, sets.queries.names, sets.references.names)
         pictures = search.draw(run, searched)
-        further = (*further_disc_tables(scored, searched.order), *disc_ties(run, shown, truth, scored))
+        further = (*candidate_tables("disc", scored, searched.order), *disc_ties(run, shown, truth, scored))
         facts = {
             "queries": len(sets.queries),
             "references": len(sets.references),

@@ -14,14 +14,16 @@ class DiscOptions(SearchOptions):
     """Those of a search of images, and of DISC2021: its sets and finished predictions."""
 
     queries: str | None = option(
-        None, "folder of the query images", "input", default_words="DATA/val_query", is_uri=True
+        None,
+        "query images: folder, archives (.tar, .zip, name-{000..009}.tar) or .csv/.parquet list",
+        "input",
+        default_words="DATA/val_query",
+        is_uri=True,
     )
     references: str | None = option(
-        None, "folder of the reference images", "input", default_words="DATA/val_ref", is_uri=True
+        None, "reference images likewise", "input", default_words="DATA/val_ref", is_uri=True
     )
-    training: str | None = option(
-        None, "folder of the training images", "input", default_words="DATA/training", is_uri=True
-    )
+    training: str | None = option(None, "training images likewise", "input", default_words="DATA/training", is_uri=True)
     ground_truth: str | None = option(
         None,
         "query,reference lines",

@@ -34,6 +34,7 @@ DISC_FOLDERS = {
     "references": ("val_ref", "references"),
     "training": ("training", "train"),
 }
+SHOWN_BY = "; `raybench datasets disc2021` shows its tree"
 DISC_STEMS = {"queries": ("queries",), "references": ("references", "refs"), "training": ("training", "train")}
 
 
@@ -82,22 +83,25 @@ def find_sets(
 ) -> Mapping[str, ImageSet | None]:
     """The images of each role; a missing training set is none, anything else that is wrong is noted."""
     if job.options.features:
-        return _find_stored(job.options.features, job.limits, problems)
+        return find_stored(job.options.features, job.limits, problems)
     found = {role: folders[role] or role_folder(job.options.data, role, problems) for role in DISC_FOLDERS}
     return {
-        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits) if uri else None
+        role: pictures(role, uri, job.verify_inputs, problems, limits=job.limits, store=job.store) if uri else None
         for role, uri in found.items()
     }
 
 
-def _find_stored(root: str, limits: Limits, problems: ProblemList) -> dict[str, StoredVectors | None]:
+def find_stored(
+    root: str, limits: Limits, problems: ProblemList, named_by: str = "stem"
+) -> dict[str, StoredVectors | None]:
+    """The vectors of each role in the files of a folder; a missing training set is none, what is wrong is noted."""
     found = {}
     for role, stems in DISC_STEMS.items():
         if root.endswith(SSCD_SUFFIX):  # one file of the SSCD tools has all three
-            found[role] = vectors_on_disk(role, [root], problems, part=role, limits=limits)
+            found[role] = vectors_on_disk(role, [root], problems, named_by, part=role, limits=limits)
         else:
             uris = find_vectors(root, stems, problems, role != "training")
-            found[role] = vectors_on_disk(role, uris, problems, limits=limits)
+            found[role] = vectors_on_disk(role, uris, problems, named_by, limits=limits)
     note_other_dimensions(found.values(), problems)
     return found
 
@@ -112,7 +116,7 @@ def role_folder(data: str | None, role: str, problems: ProblemList) -> str | Non
     found = next((uri for uri in known if storage.exists(uri)), None)
     if found is None and role != "training":
         lacking = f"has no folder {' or '.join(DISC_FOLDERS[role])}"
-        problems.add(f"{data}: {_why_no_root(data) or lacking}; expected the DISC root{_root_meant(data)}")
+        problems.add(f"{data}: {_why_no_root(data) or lacking}; expected the DISC root{_root_meant(data)}{SHOWN_BY}")
     return found
 
 

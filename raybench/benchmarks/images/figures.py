@@ -140,8 +140,8 @@ def disc_table(
     return Table("disc_metrics", columns, tuple(rows), DISC_FRACTIONS, tuple(notes))
 
 
-def further_disc_tables(scored: Mapping[Variant, Arrays], order: Sequence[Variant]) -> tuple[Table, ...]:
-    """Every variant with all its figures; a card of thresholds; the intervals of µAP."""
+def candidate_tables(family: str, scored: Mapping[Variant, Arrays], order: Sequence[Variant]) -> tuple[Table, ...]:
+    """Every variant with all its figures; a card of thresholds; the intervals of µAP. `family` begins their names."""
     variants = tuple((*one.cells, *_figures(scored.get(one))) for one in order)
     thresholds = tuple(row for one, scores in scored.items() for row in _threshold_rows(one, scores))
     intervals = tuple(
@@ -150,13 +150,13 @@ def further_disc_tables(scored: Mapping[Variant, Arrays], order: Sequence[Varian
     kinds = "knn: k candidates per query; global: the best k x queries pairs over all. Thresholds are scores."
     use = f"Take what scores at least `threshold` for that precision on data like this. {DRAWN}"
     return (
-        _disc_table("disc_variants", (*HEADLINE, *FURTHER), variants, kinds),
-        _disc_table("disc_thresholds", OF_PRECISION, thresholds, use),
-        _disc_table("disc_intervals", OF_UAP, intervals, DRAWN),
+        _candidate_table(f"{family}_variants", (*HEADLINE, *FURTHER), variants, kinds),
+        _candidate_table(f"{family}_thresholds", OF_PRECISION, thresholds, use),
+        _candidate_table(f"{family}_intervals", OF_UAP, intervals, DRAWN),
     )
 
 
-def _disc_table(name: str, figures: Sequence[Figure], rows: tuple[tuple[Cell, ...], ...], note: str) -> Table:
+def _candidate_table(name: str, figures: Sequence[Figure], rows: tuple[tuple[Cell, ...], ...], note: str) -> Table:
     return Table(name, (*VARIANT_COLUMNS, *columns_of(figures)), rows, DISC_FRACTIONS, (note,))
 
 

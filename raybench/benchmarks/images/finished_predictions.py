@@ -16,8 +16,8 @@ from raybench.benchmarks.images.figures import (
     HEADLINE,
     Candidates,
     Variant,
+    candidate_tables,
     disc_table,
-    further_disc_tables,
     pooled_curve_file,
     score_candidates,
 )
@@ -114,7 +114,7 @@ class PredictionsPlan:
         samples = disc_samples(run, candidates, self.truth, self.queries, None)
         return Outcome(
             disc_table(scored, [FROM_FILE], self.job.options.metadata, [note_of(HEADLINE)]),
-            (*further_disc_tables(scored, [FROM_FILE]), *disc_ties(run, candidates, self.truth, scored)),
+            (*candidate_tables("disc", scored, [FROM_FILE]), *disc_ties(run, candidates, self.truth, scored)),
             facts={
                 "queries": len(self.queries),
                 "references": len(self.references),

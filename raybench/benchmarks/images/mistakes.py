@@ -78,8 +78,8 @@ class Database:
 
     def panel(self, label: str, index: int, right: bool) -> Panel:
         if self.distractors is None or index < len(self.originals):
-            return _panel(label, self.images, int(self.originals[index]), right)
-        return _panel(label, self.distractors, index - len(self.originals), right)
+            return set_panel(label, self.images, int(self.originals[index]), right)
+        return set_panel(label, self.distractors, index - len(self.originals), right)
 
 
 def draw_mistakes(
@@ -96,8 +96,8 @@ def draw_mistakes(
     if not queries.source.is_there:
         return []
     kinds = (FALSE_ALARMS, MISSED)
-    drawn = run.each(drawn_mistakes, kinds, candidates[0], truth, queries, references, threshold, version=1)
-    return _written(run, kinds, drawn)
+    drawn = run.each(drawn_mistakes, kinds, candidates[0], truth, queries, references, threshold, version=2)
+    return written_cases(run, kinds, drawn)
 
 
 def draw_missed(
@@ -106,10 +106,12 @@ def draw_missed(
     """The copies of one block whose originals stand furthest down by one codec, as a file and for the report."""
     if not results or not database.images.source.is_there:
         return []
-    return _written(run, (MISSED,), run.each(drawn_missed, (MISSED,), results[0], truth, block, database, version=1))
+    return written_cases(
+        run, (MISSED,), run.each(drawn_missed, (MISSED,), results[0], truth, block, database, version=1)
+    )
 
 
-def _written(run: Run, kinds: Sequence[str], drawn: PerItem) -> list[ReportPicture]:
+def written_cases(run: Run, kinds: Sequence[str], drawn: PerItem) -> list[ReportPicture]:
     run.write("pictures/{name}.jpg", sheet_file, kinds, drawn)
     run.write(CASES, cases_file, ("the cases",), drawn.whole)
     return stored_cases(run.out, {}, ())
@@ -137,17 +139,17 @@ def drawn_mistakes(
     """The worst cases of one kind, drawn: each image is read once for both of its pictures."""
     choose = false_alarms if kind == FALSE_ALARMS else missed_pairs
     cases = choose(candidates.read(), truth, queries, references, threshold)
-    return _drawn(cases, row_name(*candidates.variant.cells[:2]))
+    return drawn_sheet(cases, row_name(*candidates.variant.cells[:2]))
 
 
 def drawn_missed(
     _: str, results: CodecResults, truth: TruePairs, block: NDArray[np.int64], database: Database
 ) -> Arrays:
     """The worst copies of one block, drawn."""
-    return _drawn(missed_originals(results, truth, block, database), row_name(results.name))
+    return drawn_sheet(missed_originals(results, truth, block, database), row_name(results.name))
 
 
-def _drawn(cases: Sequence[Case], row: str) -> Arrays:
+def drawn_sheet(cases: Sequence[Case], row: str) -> Arrays:
     """The sheet of these cases, and for the page the first of each query, if any of its images can be read."""
     seen = [case for case in cases if any(panel.image is not None for panel in case.panels)]
     first = {case.unit: number for number, case in reversed(list(enumerate(seen)))}
@@ -167,23 +169,44 @@ def false_alarms(
         query, reference, score = int(found.query[at]), int(found.reference[at]), float(found.score[at])
         place = int((found.score > score).sum()) + 1
         words = f"Wrong match with score {score:.4g}, number {place:,} of all {len(found.score):,} candidates"
-        panels = [_panel("query", queries, query), _panel(f"wrong, score {score:.4g}", references, reference, False)]
-        true = truth.reference[truth.query == query].tolist()
-        panels += [_panel("true", references, index, True) for index in true[:1]]
-        caption = f"{words}{threshold.words(score)}. {_truth_words(found, query, true)}"
+        panels = [
+            set_panel("query", queries, query),
+            set_panel(f"wrong, score {score:.4g}", references, reference, False),
+        ]
+        true, best = _best_match(found, truth, query)
+        panels += [set_panel("true", references, index, True) for index in true[:1]]
+        caption = f"{words}{threshold.words(score)}. {_truth_words(found, query, true, best)}"
         cases.append(Case("false alarm", queries.names[query], caption, tuple(panels)))
     return cases
 
 
-def _truth_words(found: Predictions, query: int, true: Sequence[int]) -> str:
-    """What became of the true match of a query to which a wrong one was found."""
+def _best_match(found: Predictions, truth: TruePairs, query: int) -> tuple[list[int], float]:
+    """The true references of a query, the best candidate among them first, and its score; -inf if none is one."""
+    true = truth.reference[truth.query == query]
+    own = np.flatnonzero((found.query == query) & np.isin(found.reference, true))
+    if not len(own):
+        return true.tolist(), -np.inf
+    best = int(own[np.lexsort((found.reference[own], -found.score[own]))[0]])
+    first = int(found.reference[best])
+    return [first, *true[true != first].tolist()], float(found.score[best])
+
+
+def _truth_words(found: Predictions, query: int, true: Sequence[int], best: float) -> str:
+    """What became of the true match of a query, the best of several, to which a wrong one was found."""
     if not true:
         return "The query has no true match."
-    own = found.query == query
-    score = found.score[own & (found.reference == true[0])]
-    if not len(score):
-        return "The true match is not among the query's candidates."
-    return f"The true match has score {score[0]:.4g}, number {_before(found.score[own], score[0]) + 1} of this query."
+    if not np.isfinite(best):
+        return f"{_not_there(len(true))} among the query's candidates."
+    place = _before(found.score[found.query == query], best) + 1
+    return f"{_match_words(len(true))} has score {best:.4g}, number {place} of this query."
+
+
+def _match_words(true: int) -> str:
+    return "The true match" if true == 1 else f"The best of {true:,} true matches"
+
+
+def _not_there(true: int) -> str:
+    return "The true match is not" if true == 1 else f"None of {true:,} true matches is"
 
 
 def _before(scores: NDArray[np.float64], score: float) -> int:
@@ -193,13 +216,15 @@ def _before(scores: NDArray[np.float64], score: float) -> int:
 def missed_pairs(
     found: Predictions, truth: TruePairs, queries: PictureSet, references: PictureSet, threshold: Threshold
 ) -> list[Case]:
-    """True pairs by rising score, those that are no candidates first, with the number of candidates before them."""
+    """The best true pair of each query by rising score, those that are no candidates first, with what is before it."""
     pair_of = truth.places(found.query, found.reference)
     score = np.full(len(truth), -np.inf)
     score[pair_of[pair_of >= 0]] = found.score[pair_of >= 0]
     order = np.lexsort((found.reference, -found.score, found.query))
     by_query = Predictions(found.query[order], found.reference[order], found.score[order])
-    chosen = np.argsort(score, kind="stable")[:MOST_CASES].tolist()
+    best = np.lexsort((np.arange(len(truth)), -score, truth.query))  # of equal ones the first
+    best = best[np.flatnonzero(np.diff(truth.query, prepend=-1))]  # true pairs are by query
+    chosen = best[np.argsort(score[best], kind="stable")][:MOST_CASES].tolist()
     return [
         _missed_pair(by_query, truth, pair, float(score[pair]), (queries, references), threshold) for pair in chosen
     ]
@@ -221,14 +246,17 @@ def _missed_pair(
     is_listed = bool(np.isfinite(score))
     label = f"true, after {before} others" if is_listed else "true, not among the candidates"
     place = f"number {before + 1} of the query's {stop - start} candidates, with score {score:.4g}"
-    where = place + threshold.words(score) if is_listed else f"not among the query's {stop - start} candidates"
-    panels = [_panel("query", queries, own), _panel(label, references, true, True)]
+    panels = [set_panel("query", queries, own), set_panel(label, references, true, True)]
     if stop > start and int(found.reference[start]) != true:
         first = f"first, score {found.score[start]:.4g}"
-        panels.append(_panel(first, references, int(found.reference[start]), False))
+        panels.append(set_panel(first, references, int(found.reference[start]), False))
+    true_count = int(np.count_nonzero(truth.query == own))
+    where = f"{_not_there(true_count)} among the query's {stop - start} candidates."
+    if is_listed:
+        where = f"{_match_words(true_count)} is {place}{threshold.words(score)}."
     is_taken = is_listed and not before and not score < threshold.score
     kind = "right" if is_taken else "missed"
-    return Case(kind, queries.names[own], f"The true match is {where}.", tuple(panels))
+    return Case(kind, queries.names[own], where, tuple(panels))
 
 
 def missed_originals(
@@ -247,7 +275,7 @@ def missed_originals(
         label = f"original, after {before[at]} others" if is_listed else "original, not among the nearest"
         count = int((top.reference[rows[at]] != NO_REFERENCE).sum())
         where = f"number {before[at] + 1} of the {count} nearest" if is_listed else f"not among the {count} nearest"
-        panels = [_panel("copy", database.images, query), database.panel(label, true, True)]
+        panels = [set_panel("copy", database.images, query), database.panel(label, true, True)]
         if first not in (true, NO_REFERENCE):
             panels.append(database.panel(nearest, first, False))
         kind = "right" if is_listed and not before[at] else "missed"
@@ -256,12 +284,12 @@ def missed_originals(
     return cases
 
 
-def _panel(label: str, images: PictureSet, index: int, right: bool | None = None) -> Panel:
+def set_panel(label: str, images: PictureSet, index: int, right: bool | None = None) -> Panel:
     """An image of a set; one that is gone or broken by now leaves its frame empty."""
-    return Panel(label, images.names[index], _pixels(images, index), right)
+    return Panel(label, images.names[index], pixels_of(images, index), right)
 
 
-def _pixels(images: PictureSet, index: int) -> NDArray[np.uint8] | None:
+def pixels_of(images: PictureSet, index: int) -> NDArray[np.uint8] | None:
     """An image of a set, if it can be read."""
     try:
         return images.source.decoded(index, images.source.read(index))

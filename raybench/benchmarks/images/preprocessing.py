@@ -26,6 +26,8 @@ def preprocessing_notes(options: ImageOptions, descriptor: ImageSpec | None) -> 
     """What a table says of how a network's images were prepared."""
     if descriptor is not None and descriptor.preprocess is not None:
         yield f"Images as the network got them: {descriptor.preprocess.words}."
+    if descriptor is not None and descriptor.rows:
+        yield f"Rows of {options.descriptor}: {descriptor.rows}."
     if options.resize_long_edge and not options.preserve_aspect_ratio:
         yield (
             "resize_long_edge: the long edge is resized and the aspect kept, as the published text has it; "

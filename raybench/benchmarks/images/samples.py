@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -17,8 +17,10 @@ from raybench.benchmarks.images.figures import (
     CodecResults,
     asked_results,
 )
+from raybench.benchmarks.images.labelled_sets import LabelledSets
+from raybench.benchmarks.images.retrieval_figures import IN_MAIN_PLACES, MAIN_MEANS, Ranking
 from raybench.benchmarks.samples import RunSamples, write_samples
-from raybench.engine.items import name_of
+from raybench.engine.items import PerItem, name_of
 from raybench.engine.run import Run
 from raybench.formats.names import Names
 from raybench.formats.shardfile import Arrays
@@ -28,7 +30,7 @@ from raybench.metrics.pooled_items import pooled_items
 from raybench.metrics.samples import FigureOf, MeanSample, RankedSample, Units
 from raybench.table import columns_of
 
-Found = TypeVar("Found", Candidates, CodecResults)
+Found = TypeVar("Found", Candidates, CodecResults, Ranking)
 UAP, ACCURACY, RECALL = columns_of(HEADLINE)
 STRONG_MAP, OVERALL_UAP = columns_of(COPYDAYS_FIGURES)
 
@@ -63,12 +65,17 @@ def disc_samples(
 
 def sample_pool(row: SampleOf[Candidates], truth: TruePairs, queries: Names) -> Arrays:
     """What µAP and recall at precision 0.9 are drawn from."""
-    items = pooled_items(truth, row.found.blocks)
+    return _pooled_sample(row.found, truth, queries, {UAP: "step_ap", RECALL: "recall_at_p90"})
+
+
+def _pooled_sample(row: Candidates, truth: TruePairs, queries: Names, flavours: Mapping[str, str]) -> Arrays:
+    """What figures of one pool are drawn from; `flavours` has those that are wanted."""
+    items = pooled_items(truth, row.blocks)
     positive, query = items.ranked()
     missed = _counts(truth.query, queries) - _counts(items.query, queries)
-    figures = tuple(FigureOf(row.found.variant.row, name) for name in (UAP, RECALL))
-    flavours = ("step_ap", "recall_at_p90")
-    return RankedSample(figures, flavours, _units(queries), positive, query, query, missed).to_arrays()
+    figures = tuple(FigureOf(row.variant.row, name) for name in flavours)
+    sample = RankedSample(figures, tuple(flavours.values()), _units(queries), positive, query, query, missed)
+    return sample.to_arrays()
 
 
 def sample_accuracy(row: SampleOf[Candidates], truth: TruePairs, queries: Names) -> Arrays:
@@ -78,6 +85,40 @@ def sample_accuracy(row: SampleOf[Candidates], truth: TruePairs, queries: Names)
     top[found.index[counts.own == 1]] = 1.0
     figure = FigureOf(row.found.variant.row, ACCURACY)
     return MeanSample((figure,), _units(queries), truth.query.astype(np.int32), top).to_arrays()
+
+
+def retrieval_samples(
+    run: Run,
+    rows: Sequence[Candidates],
+    truth: TruePairs,
+    rankings: Sequence[Ranking],
+    measured: PerItem,
+    sets: LabelledSets,
+) -> RunSamples:
+    """Samples of the main table's rows, written: `measured` has the figures of every query by each ranking."""
+    queries = sets.queries.names
+    pooled = [SampleOf(one, "pooled") for one in rows]
+    means = [SampleOf(one, "means") for one in rankings]
+    stages = (
+        run.each(sample_uap, pooled, truth, queries, version=1),
+        run.each(sample_means, means, measured, queries, version=1),
+    )
+    write_samples(run, pooled, stages[0])
+    write_samples(run, means, stages[1])
+    return RunSamples("queries", stages, data={"references": sets.references.names.digest})
+
+
+def sample_uap(row: SampleOf[Candidates], truth: TruePairs, queries: Names) -> Arrays:
+    """What µAP alone is drawn from."""
+    return _pooled_sample(row.found, truth, queries, {UAP: "step_ap"})
+
+
+def sample_means(row: SampleOf[Ranking], measured: Arrays, queries: Names) -> Arrays:
+    """What means over queries are drawn from: the figures of each that counts."""
+    counted = np.flatnonzero(measured["positives"] > 0)
+    figures = tuple(FigureOf(row.found.variant.row, name) for name in columns_of(MAIN_MEANS))
+    values = measured["values"][counted][:, IN_MAIN_PLACES]
+    return MeanSample(figures, _units(queries), counted.astype(np.int32), values).to_arrays()
 
 
 def copydays_samples(

@@ -1,6 +1,6 @@
-"""Sets of images that copy detection compares: pictures in a folder, or vectors of theirs on disk; and how each becomes
-a set of vectors. An image's index is the position of its name in the set's name order. What the sets are to each other,
-and what is true of them, the benchmarks say.
+"""Sets of images that are compared: pictures in files, or vectors of theirs on disk; and how each becomes a set of
+vectors. An image's index is the position of its name in the set's name order, or in a list that comes with the data.
+What the sets are to each other, and what is true of them, the benchmarks say.
 """
 
 from __future__ import annotations
@@ -14,12 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
+from raybench.benchmarks.images.named_models import (
+    OF_NAMES,
+    OF_WEIGHTS,
+    PREPROCESSING,
+    check_goes_together,
+    is_by_name,
+    model_by_name,
+)
 from raybench.benchmarks.images.preprocessing import preprocess_of
 from raybench.benchmarks.job import DescribedOptions, Job, device_for, note_digest, trial_device
 from raybench.benchmarks.options import asked, option
 from raybench.descriptors.image_descriptors import ImageSpec, resolve_images
 from raybench.descriptors.precision import DTYPES, Precision
 from raybench.descriptors.sscd_backbones import BACKBONES
+from raybench.descriptors.token_pooling import POOLINGS
 from raybench.engine.run import Run
 from raybench.errors import ConfigError, DataError, InputError, ProblemList
 from raybench.extract.image_trial import ImageTrial
@@ -44,7 +53,10 @@ class ImageOptions(DescribedOptions):
         None, "folder of vector files (.h5, .npz, .parquet), or SSCD's .pt file", "input", is_uri=True
     )
     training: str | None = option(
-        None, "folder of the images that codecs and score norms are trained on", "input", is_uri=True
+        None,
+        "images that codecs and score norms are trained on: folder, archives or list",
+        "input",
+        is_uri=True,
     )
     size: int = option(288, "edge in px to which a model's images are resized", "method")
     preserve_aspect_ratio: bool = option(True, "true: the short edge to --size, false: a square of --size", "method")
@@ -69,10 +81,33 @@ class ImageOptions(DescribedOptions):
     exif_rotate: bool = option(False, "turn images as their EXIF says (published figures don't)", "method")
     backbone: str | None = option(None, "network of an sscd:URI weight file", "method", choices=BACKBONES)
     dims: int | None = option(None, "dimension of the descriptors of an sscd:URI weight file", "method")
-    pool_param: float | None = option(None, "GeM power of an sscd:URI weight file", "method", default_words="3.0")
+    pool_param: float | None = option(
+        None, "GeM power of an sscd:URI weight file, or with --pooling gem", "method", default_words="3.0"
+    )
+    preprocess: str | None = option(
+        None,
+        "of hf:, timm:, torchvision: models: by the model's own steps, or by the published ones with --size …",
+        "method",
+        default_words="model",
+        choices=PREPROCESSING,
+    )
+    pooling: str | None = option(
+        None,
+        "of hf:, timm:, torchvision: models: the class token, or a mean over patches (plain, or generalised: GeM)",
+        "method",
+        default_words="what the model itself gives for a picture",
+        choices=POOLINGS,
+    )
+    weights: str | None = option(
+        None,
+        "file with the weights of timm:NAME or torchvision:NAME (.safetensors, .pth)",
+        "method",
+        default_words="those in the library's local cache",
+        is_uri=True,
+    )
     dtype: str = option("float32", "precision of a model on a GPU", "method", choices=DTYPES)
     tf32: bool = option(False, "multiply a model's float32 as TF32 on a GPU: faster, to ten bits", "method")
-    compile: bool = option(False, "let torch.compile make the kernels of an sscd:URI network", "method")
+    compile: bool = option(False, "let torch.compile make the kernels of sscd:URI, or of a model by name", "method")
     codecs: str | None = option(
         None,
         "FAISS index_factory strings ending in Flat, separated by ;",
@@ -93,8 +128,7 @@ class ImageOptions(DescribedOptions):
 LEARNT = re.compile(r"(PCA[WR]*|OPQ\d+_|ITQ)(\d+)")  # transforms of a codec that learn, and their dimension
 
 # What the other ways in have no use for. Options that published commands always give (--size …) are let pass.
-OF_WEIGHTS = ("backbone", "dims", "pool_param")
-OF_NETWORKS = ("dtype", "tf32", "compile", "mean", "std", "interpolation")
+OF_NETWORKS = ("dtype", "tf32", "compile", "mean", "std", "interpolation", *OF_NAMES)
 OF_PICTURES = ("queries", "references", "training", "distractors", "exif_rotate", *OF_NETWORKS)
 OF_SEARCH = ("codecs", "score_norm", "k", "global_candidates", "export_descriptors")
 IDLE = {"features": OF_PICTURES, "results": OF_PICTURES + OF_SEARCH}
@@ -102,7 +136,7 @@ IDLE = {"features": OF_PICTURES, "results": OF_PICTURES + OF_SEARCH}
 
 @dataclass(frozen=True)
 class PictureSet:
-    """Images of one role in a folder, names and files in the same order."""
+    """Images of one role in files, names and files in the same order."""
 
     role: str
     names: Names
@@ -166,29 +200,38 @@ def check_k(k: int, problems: ProblemList) -> None:
 def descriptor_of(job: Job[ImageOptions]) -> ImageSpec | None:
     """The descriptor that is asked for, checked; None where vectors or results are given."""
     options = job.options
-    network = {key: value for key in OF_WEIGHTS if (value := getattr(options, key)) is not None}
-    if options.descriptor is None or not options.descriptor.startswith("sscd:"):
-        if network:
-            raise ConfigError(f"{', '.join(asked(options, OF_WEIGHTS))}: for --descriptor sscd:URI only")
-        if options.descriptor is None:
-            return None
-    arguments = {**options.descriptor_args, **network}
+    check_goes_together(options)
+    if options.descriptor is None:
+        return None
     options.precision.check_device(job.device)
+    if is_by_name(options.descriptor):
+        return model_by_name(options, options.descriptor)
+    network = {key: value for key in OF_WEIGHTS if (value := getattr(options, key)) is not None}
+    arguments = {**options.descriptor_args, **network}
     return resolve_images(options.descriptor, arguments, preprocess_of(options), options.precision)
 
 
 def pictures(
-    role: str, root: str, by_content: bool, problems: ProblemList, named_by: str = "stem", limits: Limits = USUAL
+    role: str,
+    root: str,
+    by_content: bool,
+    problems: ProblemList,
+    named_by: str = "stem",
+    limits: Limits = USUAL,
+    store: str = "",
 ) -> PictureSet | None:
-    """The pictures of a folder; None if it has none, which is noted. Names that become the same are noted."""
+    """The pictures of a folder, of archives or a list; None if there are none, which is noted, as are double names.
+
+    What is in an archive is kept in the store, if there is one.
+    """
     try:
-        images = ImageFiles.scan(root, by_content, recursive=True, limits=limits)
+        images = ImageFiles.scan(root, by_content, recursive=True, limits=limits, store=store)
     except InputError as error:
         problems.add(error)
         return None
     names = NORMALISERS[named_by](strings(images.keys))
     order, twice = name_order(names)  # of stems, not of files: `a` stands before `a-b`, `a.jpg` behind it
-    if named_by == "stem":
+    if named_by != "path":  # paths always differ
         for line in double_stems([images.keys[number] for number in np.unique(twice).tolist()]):
             problems.add(f"{root}: {line}; keep one")
     return PictureSet(role, Names(names.take(order)), images.taken(order))

@@ -17,11 +17,11 @@ from raybench.runs.manifest import Manifest
 from raybench.runs.samples import StoredSamples
 from raybench.table import FigureCell
 
-TRUTH = ("ground truth", "benchmarks", "tasks", "truth")  # inputs that say what is right
+TRUTH = ("ground truth", "benchmarks", "tasks", "pairs", "truth")  # inputs that say what is right
 METHOD = ("descriptor", "results", "predictions")  # inputs that are measured
 # Options of the protocol's group that belong to the method, that rows are named by, or that change no figure.
 FREE = (
-    *("codecs", "score_norm", "distance", "post_processing", "task", "split"),
+    *("codecs", "score_norm", "distance", "post_processing", "task", "split", "set"),
     *("metadata", "max_predictions", "export_descriptors", "visualize"),
 )
 ROWS_OF_METHOD = ("codec", "score_norm")  # keys by which one method may have other rows than another
@@ -85,8 +85,8 @@ def _inputs(first: FinishedRun, other: FinishedRun) -> Iterator[Difference]:
     ours, theirs = first.manifest.inputs, other.manifest.inputs
     stored = any(one.manifest.arguments.get("features") for one in (first, other))
     for key in sorted(ours.keys() & theirs.keys() - set(METHOD)):
-        if ours[key] != theirs[key] and (key in TRUTH or not stored):
-            hint = "" if key in TRUTH[:3] else _hint(first.manifest, other.manifest)
+        if ours[key] != theirs[key] and (key.rpartition("/")[2] in TRUTH or not stored):
+            hint = "" if key in TRUTH[:4] else _hint(first.manifest, other.manifest)
             yield f"{key} has the digest", (theirs[key][:SHORT], f"{ours[key][:SHORT]}{hint}")
 
 

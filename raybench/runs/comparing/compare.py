@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from raybench.errors import ConfigError, Problems
 from raybench.metrics.bootstrap import CONFIDENCE, interval
+from raybench.metrics.error_rates import LOWER_IS_BETTER
 from raybench.metrics.samples import FigureOf
 from raybench.metrics.significance import LEVEL, group_letters, holm, least_of_draws, paired_p
 from raybench.runs.comparing.checks import FinishedRun, differences, few
@@ -119,7 +120,7 @@ def _lines(figure: FigureOf, runs: Sequence[FinishedRun], base: int, drawn: Draw
         number: paired_p(draws[number] - draws[base], units) for number in draws if base in draws and number != base
     }
     corrected = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    letters = _letters(values, draws, units)
+    letters = _letters(values, draws, units, figure.figure in LOWER_IS_BETTER)
     lines: list[tuple[Cell, ...]] = []
     for number, run in enumerate(runs):
         against: tuple[Cell, ...] = (None,) * 5
@@ -139,9 +140,10 @@ def _value(run: FinishedRun, figure: FigureOf, recomputed: Mapping[FigureOf, flo
     return next(cell.value for cell in run.cells if FigureOf(cell.row, cell.figure) == figure)
 
 
-def _letters(values: Sequence[float | None], draws: FigureDrawsByRun, units: int) -> dict[int, str]:
-    """Runs that can't be told apart share a letter; the best begins with a."""
-    order = sorted(draws, key=lambda number: -(values[number] or 0.0))
+def _letters(values: Sequence[float | None], draws: FigureDrawsByRun, units: int, lower: bool) -> dict[int, str]:
+    """Runs that can't be told apart share a letter; the best, the lowest if `lower`, begins with a."""
+    sign = 1 if lower else -1
+    order = sorted(draws, key=lambda number: sign * (values[number] or 0.0))
     pairs = list(combinations(order, 2))
     corrected = holm([paired_p(draws[one] - draws[other], units) for one, other in pairs])
     return group_letters(order, [pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL])

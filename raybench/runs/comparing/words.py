@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from raybench.metrics.bootstrap import CONFIDENCE
+from raybench.metrics.error_rates import LOWER_IS_BETTER
 from raybench.metrics.significance import LEVEL
 from raybench.runs.comparing.compare import COLUMNS, Comparison
 from raybench.table import LATEX_WORDS
@@ -43,7 +44,12 @@ class Line:
             return ""
         if self.p_holm >= LEVEL or not self.difference:
             return "can't be told apart"
-        return "better" if self.difference > 0 else "worse"
+        return "better" if self._gain > 0 else "worse"
+
+    @property
+    def _gain(self) -> float:
+        """The difference, turned round where less is better."""
+        return -(self.difference or 0.0) if self.figure in LOWER_IS_BETTER else self.difference or 0.0
 
     @property
     def shown(self) -> str:
@@ -69,7 +75,7 @@ class Line:
         sign = -1 if self.difference < 0 else 1
         low, high = sorted((self.difference_low or 0.0, self.difference_high or 0.0), key=lambda end: sign * end)
         size = f"by {_points(self.difference, sign)} points ({_points(low, sign)} to {_points(high, sign)})"
-        word, p = "worse" if sign < 0 else "better", f"p = {_p(self.p_holm)}"
+        word, p = "worse" if self._gain < 0 else "better", f"p = {_p(self.p_holm)}"
         if self.outcome == word:
             return f"{word} than {baseline} {size}, {p}"
         return f"{self.outcome} from {baseline}: {word} {size}, {p}"
@@ -92,7 +98,14 @@ def blocks_of(comparison: Comparison) -> Iterator[Block]:
     lines = [Line(*row) for row in comparison.table.rows]  # type: ignore[arg-type]
     step = len(comparison.runs)
     for start in range(0, len(lines), step):
-        yield sorted(lines[start : start + step], key=lambda line: math.inf if line.value is None else -line.value)
+        yield sorted(lines[start : start + step], key=_rank)
+
+
+def _rank(line: Line) -> float:
+    """What falls to the best; undefined ones come last."""
+    if line.value is None:
+        return math.inf
+    return line.value if line.figure in LOWER_IS_BETTER else -line.value
 
 
 def shortened(comparison: Comparison) -> Comparison:
@@ -209,7 +222,7 @@ def _pivoted(
     cells: dict[tuple[str, int, str], str] = {}
     for place, line in enumerate(known):
         block = known[place - place % step : place - place % step + step]
-        best = max((one.value for one in block if one.value is not None), default=None)
+        best = min(block, key=_rank).value
         cells[line.row, place % step, line.figure] = cell(line, line.value is not None and line.value == best)
     rows = [
         [escaped(row), escaped(run), *(cells.get((row, number, figure), "") for figure in figures)]

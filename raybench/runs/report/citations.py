@@ -23,6 +23,10 @@ PAPERS = {
         "M. Douze, H. Jégou, H. Sandhawalia, L. Amsaleg, C. Schmid. Evaluation of GIST descriptors for web-scale image "
         "search. CIVR 2009."
     ),
+    "revisited": (
+        "F. Radenović, A. Iscen, G. Tolias, Y. Avrithis, O. Chum. Revisiting Oxford and Paris: Large-Scale Image "
+        "Retrieval Benchmarking. CVPR 2018."
+    ),
     "tss": (
         "T. Taniai, S. N. Sinha, Y. Sato. Joint Recovery of Dense Correspondence and Cosegmentation in Two Images. "
         "CVPR 2016."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.metrics.error_rates import LOWER_IS_BETTER
 from raybench.runs.report.layouts import layout_of
 from raybench.runs.report.measured import BETWEEN
 from raybench.runs.report.shown import NamedRun, Section
@@ -48,6 +49,7 @@ def _figure_data(runs: Sequence[NamedRun], figure: FigureOf) -> dict[str, Any]:
     return {
         "row": figure.row,
         "figure": figure.figure,
+        "lower": figure.figure in LOWER_IS_BETTER,
         "names": [names[place] for place in kept.tolist()],
         "values": [[_rounded(value) for value in row] for row in values[:, kept].tolist()],
         "total": len(_comparable(values)),

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from raybench.benchmarks import BENCHMARKS
 
-LOWER_IS_BETTER = {"fpr95", "fdr95"}
 NOISE_WORDS = {"e": "easy", "h": "hard", "t": "tough"}
 MEAN, BEST = "mean", "best"
 
@@ -83,6 +82,17 @@ COPYDAYS_LADDERS = (
     Slice("Crops", "blocks", ("mAP",), across="block", choose=("codec",), axis="percent cropped", starts="crops/"),
     Slice("Every block", "blocks", ("mAP",), rows=("block",), columns=("run",), choose=("codec",)),
 )
+RETRIEVAL_SLICES = (
+    Slice(
+        "By the number of results looked at",
+        "retrieval_figures",
+        ("precision_at_1", "precision_at_5", "precision_at_10"),
+        across="figure",
+        choose=("codec", "score_norm"),
+        axis="results",
+        numbers={"precision_at_1": 1, "precision_at_5": 5, "precision_at_10": 10},
+    ),
+)
 TSS_SLICES = (
     Slice(
         "Share of pixels by allowed error",
@@ -129,8 +139,19 @@ LAYOUTS = {
         {"noise": "mean"},
         slices=(OVER_POOLS, *_by_type("map", "split", "pool")),
     ),
+    "patch-pairs": Layout("Patch pairs", "fpr95", ("list",)),
     "disc2021": Layout("Copy detection, DISC2021", "uAP", ("codec", "score_norm"), overall=BEST),
     "copydays": Layout("Copy detection, Copydays", "strong_mAP", ("codec",), overall=BEST, slices=COPYDAYS_LADDERS),
+    "image-retrieval": Layout("Image retrieval", "mAP", ("codec", "score_norm"), overall=BEST, slices=RETRIEVAL_SLICES),
+    "revisited": Layout(
+        "Landmark retrieval, Revisited Oxford and Paris",
+        "map",
+        ("set", "setup"),
+        slices=(
+            Slice("mP@k", "", ("mp_at_1", "mp_at_5", "mp_at_10"), columns=("setup", "figure"), choose=("set",)),
+            Slice("By codec", "by_codec", ("map",), rows=("codec",), columns=("run",), choose=("set", "setup")),
+        ),
+    ),
     "tss": Layout("Dense flow, TSS", "T5", ("group",), stands_for={"group": "mean"}, slices=TSS_SLICES),
 }
 

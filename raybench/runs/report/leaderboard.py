@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raybench.runs.report.layouts import BEST, LOWER_IS_BETTER, MEAN, NOISE_WORDS, Layout, layout_of
+from raybench.metrics.error_rates import LOWER_IS_BETTER
+from raybench.runs.report.layouts import BEST, MEAN, NOISE_WORDS, Layout, layout_of
 from raybench.runs.report.markup import Html, element, joined_html
 from raybench.runs.report.measured import Measured, MeasuredRow, mean_of, measured_rows
 from raybench.runs.report.shown import NamedRun, Section
@@ -67,7 +68,8 @@ class Board:
         if not found:
             return None
         if len(found) == 1 or self.layout.overall == BEST:
-            row, best = max(found, key=lambda pair: pair[1].sure or 0.0)
+            chosen_of = min if self.layout.headline in LOWER_IS_BETTER else max
+            row, best = chosen_of(found, key=lambda pair: pair[1].sure or 0.0)
             words = row.name if len(found) == 1 else f"{row.name}, the best of {len(found)}"
             return Headline(best, words)
         return Headline(mean_of([one for _, one in found]), f"mean of {len(found)} rows")
@@ -149,14 +151,21 @@ def view(board: Board, figure: str, chosen: dict[str, str]) -> Html:
     if board.layout.overall == MEAN and not board.layout.stands_for and len(columns) > 1:
         titles.append(("mean", "mean of the columns"))
         grid = [[*row, mean_of(row)] for row in grid]
-    return board_table(board.section.runs, titles, grid, figure)
+    return board_table(board.section.runs, titles, grid, figure, [figure in LOWER_IS_BETTER] * len(titles))
 
 
 def board_table(
-    runs: Sequence[NamedRun], titles: Sequence[tuple[str, str]], grid: Sequence[Sequence[Measured]], figure: str
+    runs: Sequence[NamedRun],
+    titles: Sequence[tuple[str, str]],
+    grid: Sequence[Sequence[Measured]],
+    figure: str,
+    lower: Sequence[bool],
 ) -> Html:
-    """A table of runs × columns (short and long title of each), sortable, with marks for best and second."""
-    marks = [_marks([row[place] for row in grid], figure in LOWER_IS_BETTER) for place in range(len(titles))]
+    """A table of runs × columns (short and long title of each), sortable, with marks for best and second.
+
+    `lower` says of each column whether less is better.
+    """
+    marks = [_marks([row[place] for row in grid], lower[place]) for place in range(len(titles))]
     head = element(
         "tr",
         element("th", "run", scope="col"),

@@ -11,6 +11,7 @@ from raybench.runs.report.shown import Shown
 from raybench.table import Cell, Table, figure_cells
 
 TIES_SHOWN = 0.001  # a figure's bounds are shown where ties move it by more
+DRAWN_ALWAYS = ("disc_intervals", "retrieval_intervals")  # tables with the intervals of uAP
 BETWEEN = " | "  # key cells in the name of a row
 
 
@@ -26,12 +27,14 @@ class Measured:
 
     @property
     def moved_by_ties(self) -> bool:
-        return self.worst is not None and self.best is not None and self.best - self.worst > TIES_SHOWN
+        return self.worst is not None and self.best is not None and abs(self.best - self.worst) > TIES_SHOWN
 
     @property
     def sure(self) -> float | None:
         """What it is worth in any order of ties: a descriptor that is the same everywhere wins nothing by them."""
-        return self.value if self.worst is None or self.value is None else min(self.worst, self.value)
+        if self.worst is None or self.best is None or self.value is None:
+            return self.value
+        return max(self.worst, self.value) if self.worst > self.best else min(self.worst, self.value)
 
 
 def mean_of(cells: Sequence[Measured]) -> Measured:
@@ -102,7 +105,7 @@ def number(cell: Cell) -> float | None:
 
 def _intervals(shown: Shown) -> dict[tuple[str, str], tuple[float | None, float | None]]:
     found = _bounds(shown.further("intervals"), "low", "high")
-    return found or _disc_intervals(shown)
+    return found or _uap_intervals(shown)
 
 
 def _bounds(table: Table | None, low: str, high: str) -> dict[tuple[str, str], tuple[float | None, float | None]]:
@@ -115,9 +118,9 @@ def _bounds(table: Table | None, low: str, high: str) -> dict[tuple[str, str], t
     return {(_text(row), _text(figure)): (number(least), number(most)) for row, figure, least, most in rows}
 
 
-def _disc_intervals(shown: Shown) -> dict[tuple[str, str], tuple[float | None, float | None]]:
-    """The intervals of uAP that disc2021 always draws, of the candidates that its main table has."""
-    table = shown.further("disc_intervals")
+def _uap_intervals(shown: Shown) -> dict[tuple[str, str], tuple[float | None, float | None]]:
+    """The intervals of uAP that are always drawn of candidates, of those that the main table has."""
+    table = next((found for name in DRAWN_ALWAYS if (found := shown.further(name)) is not None), None)
     wanted = ("codec", "score_norm", "candidates", "uAP_low", "uAP_high")
     if table is None or not set(wanted) <= set(table.columns):
         return {}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from raybench.metrics.error_rates import LOWER_IS_BETTER
 from raybench.runs.report.badges import page_badges
 from raybench.runs.report.leaderboard import Board, Headline, board_table, copy_buttons, percent_words
 from raybench.runs.report.markup import Html, element
@@ -93,7 +94,8 @@ def _table(group: Sequence[Board]) -> Html:
     titles = [(_column(board), f"{board.layout.title}: {board.layout.headline}, {_words(board)}") for board in group]
     tools = element("div", percent_words(), copy_buttons(), class_="tools")
     kind = "views board wide" if len(group) >= WIDE else "views board" if len(group) > 1 else "views board narrow"
-    return element("div", tools, board_table(runs, titles, grid, ""), class_=kind)
+    lower = [board.layout.headline in LOWER_IS_BETTER for board in group]
+    return element("div", tools, board_table(runs, titles, grid, "", lower), class_=kind)
 
 
 def _column(board: Board) -> Html:

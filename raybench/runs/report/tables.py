@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from raybench.runs.report.leaderboard import copy_buttons
 from raybench.runs.report.markup import Html, element, folded
+from raybench.runs.report.measured import DRAWN_ALWAYS
 from raybench.runs.report.shown import NamedRun, Section
+from raybench.runs.report.thresholds import TABLES as THRESHOLDS
 from raybench.table import Table, joined
 
 PUBLISHED = "published"
-SHOWN_BETTER = {PUBLISHED, "intervals", "ties", "disc_intervals", "disc_thresholds"}  # elsewhere on the page
+SHOWN_BETTER = {PUBLISHED, "intervals", "ties", *DRAWN_ALWAYS, *THRESHOLDS}  # elsewhere on the page
 MOST_ROWS = 40  # of one table; the CSV files have all
 
 

@@ -10,7 +10,7 @@ from raybench.runs.report.measured import number
 from raybench.runs.report.shown import NamedRun, Section
 from raybench.table import Cell
 
-TABLE = "disc_thresholds"
+TABLES = ("disc_thresholds", "retrieval_thresholds")
 CHOSEN = ("codec", "score_norm", "candidates")
 WANTED = (*CHOSEN, "precision", "recall", "recall_low", "recall_high", "threshold", "threshold_low", "threshold_high")
 
@@ -88,7 +88,7 @@ def _cell(row: Row | None) -> Html:
 
 
 def _rows(run: NamedRun) -> list[Row]:
-    table = run.shown.further(TABLE)
+    table = next((found for name in TABLES if (found := run.shown.further(name)) is not None), None)
     if table is None or not set(WANTED) <= set(table.columns):
         return []
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]

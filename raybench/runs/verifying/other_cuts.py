@@ -15,10 +15,11 @@ import numpy as np
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Loaded, Place, Stage, compute_shard, load_shard
 from raybench.formats.shardfile import Arrays
-from raybench.metrics.partials import Counts, TopK
+from raybench.metrics.partials import Counts, Rows, TopK
 from raybench.search.count_closer import CloserTile, CountCloser
 from raybench.search.running import References
 from raybench.search.set_search import SearchRuns
+from raybench.search.set_standings import CountStandings, MeasurePairs
 
 
 def computed_otherwise(stage: Stage, shard: Shard) -> Arrays:
@@ -27,6 +28,8 @@ def computed_otherwise(stage: Stage, shard: Shard) -> Arrays:
         return _by_smaller_tiles(stage, shard)
     if isinstance(stage, CountCloser):
         return _by_fewer_references(stage, shard)
+    if isinstance(stage, MeasurePairs | CountStandings):
+        return _by_references_apart(stage, shard)
     join = JOINS.get(stage.name)
     if join is None or len(shard) == 1:
         return _computed(stage, _loaded(stage, shard))
@@ -96,3 +99,13 @@ def _by_fewer_references(stage: CountCloser, shard: Shard) -> Arrays:
     halves = _halves(range(tile.references.start, tile.references.stop))
     tiles = [replace(tile, references=slice(half.start, half.stop)) for half in halves]
     return Counts.merged([Counts.from_arrays(_computed(stage, one)) for one in tiles]).to_arrays()
+
+
+def _by_references_apart(stage: MeasurePairs | CountStandings, shard: Shard) -> Arrays:
+    """A tile of labelled pairs as two: all queries by half of the references that were read."""
+    queries, (place, references) = _loaded(stage, shard)
+    halves = [slice(half.start, half.stop) for half in _halves(range(len(place)))] or [slice(0, 0)]
+    parts = [_computed(stage, (queries, (place[half], references[half]))) for half in halves]
+    if isinstance(stage, MeasurePairs):
+        return Rows.merged([Rows.from_arrays(part) for part in parts]).to_arrays()
+    return Counts.merged([Counts.from_arrays(part) for part in parts]).to_arrays()

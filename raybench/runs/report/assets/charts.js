@@ -163,10 +163,13 @@ function drawLines(host, given) {
   all("input", host.boxes).forEach((tick, place) => tick.checked || chart.setSeries(place + 1, { show: false }));
 }
 
-/** What units are worth by two runs: above the diagonal the second is better. `picked(place)` on a click. */
-function drawPairs(host, first, second, points, picked) {
+/**
+ * What units are worth by two runs: above the diagonal the second is better, or below it if `sign` is -1.
+ * `picked(place)` on a click.
+ */
+function drawPairs(host, first, second, points, sign, picked) {
   const sorted = points.map((point, place) => ({ ...point, place })).sort((a, b) => a.a - b.a);
-  const part = (is) => sorted.map((point) => (is(point.b - point.a) ? point.b : null));
+  const part = (is) => sorted.map((point) => (is(sign * (point.b - point.a)) ? point.b : null));
   const dots = (colour) => ({
     stroke: colour,
     fill: colour,

@@ -3,18 +3,18 @@
 const LISTED = 8;
 
 /** The runs to begin with: those with the best means, in the order of the table. */
-function bestTwo(values) {
+function bestTwo({ values, lower }) {
   const means = values.map((row, place) => {
     const known = row.filter((value) => value !== null);
     return { place, mean: known.reduce((sum, value) => sum + value, 0) / Math.max(1, known.length) };
   });
-  const best = means.sort((a, b) => b.mean - a.mean).slice(0, 2);
+  const best = means.sort((a, b) => (lower ? a.mean - b.mean : b.mean - a.mean)).slice(0, 2);
   return best.map(({ place }) => place).sort((a, b) => a - b);
 }
 
 class Differences {
   constructor(host, given, section) {
-    const [first, second] = bestTwo(given.figures[0].values);
+    const [first, second] = bestTwo(given.figures[0]);
     Object.assign(this, { given, section, first, second, figure: 0 });
     this.canvas = make("div", { className: "chart square" });
     this.lists = make("div", { className: "lists" });
@@ -48,6 +48,11 @@ class Differences {
     this.list();
   }
 
+  /** 1 where more is better, -1 where less is, such as of an error rate. */
+  get sign() {
+    return this.given.figures[this.figure].lower ? -1 : 1;
+  }
+
   /** Units that both runs have a value of. */
   points() {
     const one = this.given.figures[this.figure];
@@ -58,9 +63,8 @@ class Differences {
 
   draw() {
     const points = this.points();
-    drawPairs(this.canvas, this.given.runs[this.first], this.given.runs[this.second], points, (place) =>
-      this.open(points[place].name),
-    );
+    const runs = [this.given.runs[this.first], this.given.runs[this.second]];
+    drawPairs(this.canvas, ...runs, points, this.sign, (place) => this.open(points[place].name));
   }
 
   open(unit) {
@@ -75,18 +79,22 @@ class Differences {
     const one = this.given.figures[this.figure],
       points = this.points();
     const kind = this.given.kind;
-    const better = { a: points.filter(({ a, b }) => a > b), b: points.filter(({ a, b }) => b > a) };
+    const gained = points.map((point) => ({ point, gain: this.sign * (point.b - point.a) }));
+    const better = {
+      a: gained.filter(({ gain }) => gain < 0).map(({ point }) => point),
+      b: gained.filter(({ gain }) => gain > 0).map(({ point }) => point),
+    };
     const shown =
       one.total > one.names.length
         ? `Shown are ${one.names.length} of ${one.total.toLocaleString("en")}: the most different and an even sample of the others.`
         : `${points.length} in all, ${points.length - better.a.length - better.b.length} equal.`;
-    this.words.textContent = `A point for each of the ${kind}; above the line B is better. ${shown}`;
+    this.words.textContent = `A point for each of the ${kind}; ${this.sign > 0 ? "above" : "below"} the line B is better. ${shown}`;
     this.lists.replaceChildren(this.table("a", better.a), this.table("b", better.b));
   }
 
   table(side, points) {
     const run = this.given.runs[side === "a" ? this.first : this.second];
-    const sign = side === "a" ? 1 : -1;
+    const sign = side === "a" ? this.sign : -this.sign;
     const most = [...points].sort((x, y) => sign * (y.a - y.b - (x.a - x.b))).slice(0, LISTED);
     const units = new Set(all(".card", this.section).map((card) => card.dataset.unit));
     const rows = most.map(({ name, a, b }) =>
@@ -115,13 +123,13 @@ class Differences {
   }
 }
 
-/** What a unit is worth by a run, by the first figure that has it; null if unknown. */
+/** What a unit is worth by a run, by the first figure that has it, more being better; null if unknown. */
 function worthOf(units, run, unit) {
   if (!units) return null;
   const place = units.runs.indexOf(run);
   for (const one of units.figures) {
     const at = one.names.indexOf(unit);
-    if (place >= 0 && at >= 0 && one.values[place][at] !== null) return one.values[place][at];
+    if (place >= 0 && at >= 0 && one.values[place][at] !== null) return (one.lower ? -1 : 1) * one.values[place][at];
   }
   return null;
 }

@@ -1,0 +1,101 @@
+"""Lists of images by URI: CSV or Parquet with a column `uri`, and perhaps `name`; other columns are let pass."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from raybench.errors import DataError, ProblemList, blamed_on_file
+from raybench.formats.limits import USUAL, Limits
+from raybench.formats.names import Strings, stems, strings
+from raybench.formats.parquet_vectors import open_parquet
+from raybench.formats.text_rows import SHOWN, csv_rows
+from raybench.formats.vector_columns import vector_columns
+
+URI, NAME = "uri", "name"
+PARQUET = ".parquet"
+MOST_HEADING_BYTES, MOST_COLUMNS = 2**16, 1_000
+
+
+@dataclass(frozen=True)
+class ImageList:
+    """The images of a list: where each is, its name, and the line or row that says so."""
+
+    uris: Strings
+    names: Strings
+    line: NDArray[np.int64]
+    unit: str
+
+    def place(self, row: int) -> str:
+        return f"{self.unit} {self.line[row]:,}"
+
+
+def read_image_list(data: bytes, name: str, limits: Limits = USUAL) -> ImageList:
+    """The images of a file, each named; raises Problems. An image without a name goes by its URI's stem."""
+    problems = ProblemList()
+    found = _parquet(data, name, limits) if name.lower().endswith(PARQUET) else _csv(data, name, problems)
+    empty = np.flatnonzero(np.asarray(pc.equal(found.uris, ""), np.bool_))
+    lines = [f"{name}: {found.place(row)}: no uri; expected the place of an image" for row in empty[:SHOWN].tolist()]
+    problems.add_first(lines, len(empty), name, "lines without a uri")
+    if not problems.lines and not len(found.uris):
+        problems.add(f"{name}: lists no image; expected lines under the column uri")
+    problems.check()
+    names = pc.if_else(pc.equal(found.names, ""), stems(found.uris), found.names)
+    return ImageList(found.uris, names, found.line, found.unit)
+
+
+def lists_images(file: BinaryIO, name: str) -> bool:
+    """Whether a Parquet file lists images by URI, rather than vectors."""
+    columns = open_parquet(file, name)[0].schema_arrow.names
+    return URI in columns and not vector_columns(columns)
+
+
+def _csv(data: bytes, name: str, problems: ProblemList) -> ImageList:
+    body = data.removeprefix(b"\xef\xbb\xbf")
+    first = body.split(b"\n", 1)[0][:MOST_HEADING_BYTES].decode("utf-8", "replace")
+    columns = [cell.strip().strip('"').strip().lower() for cell in first.split(",")]
+    _check_columns(columns, name)
+    # A column that is not read may have any name, or that of another.
+    labels = [cell if cell in (URI, NAME) else f"column {place}" for place, cell in enumerate(columns)]
+    wanted = [cell for cell in (URI, NAME) if cell in columns]
+    rows = csv_rows(body, name, labels, wanted, header=True)
+    rows.wrong.note(name, problems)
+    names = rows.columns[1] if NAME in wanted else pa.array([""] * len(rows.line), pa.string())
+    return ImageList(rows.columns[0], names, rows.line, "line")
+
+
+def _parquet(data: bytes, name: str, limits: Limits) -> ImageList:
+    with blamed_on_file(f"{name}: its columns can't be read", "write it again"):
+        file, sizes = open_parquet(io.BytesIO(data), name)
+        _check_columns(file.schema_arrow.names, name)
+        wanted = [cell for cell in (URI, NAME) if cell in file.schema_arrow.names]
+        limits.check_unpacked(sum(sizes.get(column, 0) for column in wanted), name, "its list")
+        table = file.read(columns=wanted, use_threads=False)
+        for column in wanted:
+            kind = table[column].type
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
+                raise DataError(f"{name}: its column {column} is {kind}, expected text")
+        texts = [pc.utf8_trim_whitespace(pc.fill_null(strings(table[column]), "")) for column in wanted]
+        for text in texts:
+            text.validate(full=True)  # a file may say text of any bytes
+    names = texts[1] if NAME in wanted else pa.array([""] * len(table), pa.string())
+    return ImageList(texts[0], names, np.arange(1, len(table) + 1), "row")
+
+
+def _check_columns(columns: Sequence[str], name: str) -> None:
+    for column in (URI, NAME):
+        if columns.count(column) > 1:
+            raise DataError(f"{name}: has the column {column} twice; expected uri and perhaps name")
+    if len(columns) > MOST_COLUMNS:
+        raise DataError(f"{name}: has {len(columns):,} columns; expected uri and perhaps name")
+    if URI not in columns:
+        shown = ", ".join(cell for cell in columns if cell) or "none"
+        raise DataError(f"{name}: no column uri (it has: {shown[:200]}); expected uri and perhaps name")

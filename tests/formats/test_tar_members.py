@@ -1,0 +1,110 @@
+"""Tar headers: every way in which one can be broken is one clear line, and listing reads headers, not contents."""
+
+import io
+import tarfile
+
+import numpy as np
+import pytest
+
+from raybench.errors import DataError
+from raybench.formats.archive_members import LINK_TO_NOTHING
+from raybench.formats.forward_bytes import ForwardBytes
+from raybench.formats.tar_members import tar_members
+
+
+def packed(sizes, form=tarfile.GNU_FORMAT, **more):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=form) as archive:
+        for name, size in sizes.items():
+            info = tarfile.TarInfo(name)
+            info.size = size
+            for key, value in more.items():
+                setattr(info, key, value)
+            archive.addfile(info, io.BytesIO(name.encode()[:1] * size))
+    return file.getvalue()
+
+
+def listed(data, far_bytes=4_096, asked=None):
+    def read_range(start, end):
+        if asked is not None:
+            asked.append(end - start)
+        return data[start:end]
+
+    return tar_members(ForwardBytes(read_range, len(data), far_bytes), "x.tar", lambda name: name.endswith(".jpg"))
+
+
+def test_members_lie_where_they_are_said_to():
+    data = packed({"a.jpg": 700, "b.txt": 10, "./c/d.jpg": 0, "e" * 150 + ".jpg": 3})
+    found = listed(data)
+    assert (found.names, found.others) == (["a.jpg", "c/d.jpg", "e" * 150 + ".jpg"], 1)
+    assert found.places.size.tolist() == [700, 0, 3]
+    assert data[found.places.start[0] :][:700] == b"a" * 700
+    assert data[found.places.start[2] :][:3] == b"eee"
+
+
+def test_large_members_are_skipped_and_small_ones_read_in_blocks():
+    asked = []
+    listed(packed({f"{number}.jpg": 2**20 for number in range(9)}), asked=asked)
+    assert sum(asked) < 200_000
+    asked = []
+    listed(packed({f"{number}.jpg": 600 for number in range(500)}), far_bytes=2**18, asked=asked)
+    assert len(asked) <= 5
+
+
+def test_a_size_of_more_than_eight_gigabytes_is_read_in_either_form():
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        info = tarfile.TarInfo("a.jpg")
+        info.size = 9 * 2**30
+        head = info.tobuf(form)
+        size_bytes = len(head) + info.size + 1_024
+
+        def read_range(start, end, head=head):
+            return head[start:end].ljust(end - start, b"\0")
+
+        found = tar_members(ForwardBytes(read_range, size_bytes, 4_096), "x.tar", lambda name: True)
+        assert found.places.size.tolist() == [9 * 2**30]
+
+
+def test_links_lead_to_members_however_many_stand_between():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, target in (("b/1.jpg", "2.jpg"), ("b/2.jpg", "../a.jpg"), ("c.jpg", "c.jpg"), ("d.jpg", "e.jpg")):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            archive.addfile(info)
+        info = tarfile.TarInfo("a.jpg")
+        info.size = 5
+        archive.addfile(info, io.BytesIO(b"12345"))
+    found = listed(file.getvalue())
+    assert found.places.size.tolist() == [5, 5, 0, 0, 5]
+    assert (found.places.method == LINK_TO_NOTHING).tolist() == [False, False, True, True, False]
+
+
+def broken(change):
+    data = bytearray(packed({"a.jpg": 700, "b.jpg": 700}))
+    return bytes(change(data) or data)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is cut short"),
+        (b"text" * 200, "is no tar archive"),
+        (b"\x1f\x8b\x08" + bytes(600), "is compressed by gzip"),
+        (b"(\xb5/\xfd" + bytes(600), "is compressed by zstd"),
+        (broken(lambda data: data[:1_400]), "is cut short"),
+        (broken(lambda data: data[:1_536]), "is cut short"),
+        (broken(lambda data: data[:3_072]), "is cut short"),
+        (broken(lambda data: data.__setitem__(1_540, 7)), "is damaged at byte 1,536"),
+        (packed({"a.jpg": 3}, tarfile.PAX_FORMAT, pax_headers={"GNU.sparse.major": "1"}), "a.jpg is sparse"),
+    ],
+)
+def test_what_is_broken_is_said(data, words):
+    with pytest.raises(DataError, match=words):
+        listed(data)
+
+
+def test_members_take_little_memory():
+    found = listed(packed({f"{number:06d}.jpg": 0 for number in range(2_000)}))
+    assert sum(column.nbytes for column in found.places.columns().values()) == 29 * 2_000
+    assert found.places.start.dtype == np.int64

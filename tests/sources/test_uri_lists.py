@@ -1,0 +1,119 @@
+"""Lists of images by URI: names, relative URIs, what is wrong with lines, and which Parquet files are none."""
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from archives import write_list
+
+from raybench import remote, storage
+from raybench.errors import DataError, InputError
+from raybench.sources.image_files import ImageFiles
+from raybench.sources.uri_lists import is_image_list
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b.jpg", "a.png", "below/c.jpg"):
+        path = tmp_path / "set" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+    return tmp_path / "set"
+
+
+def parquet(file, **columns):
+    pq.write_table(pa.table(columns), file)
+    return str(file)
+
+
+def test_images_go_by_their_stems_in_name_order(folder, tmp_path):
+    images = ImageFiles.scan(str(write_list(folder, tmp_path / "list.csv")))
+    assert tuple(images.keys) == ("a", "b", "c")
+    assert [images.read(place) for place in range(3)] == [b"a.png", b"b.jpg", b"below/c.jpg"]
+    assert list(images.files.read_each([2, 0])) == [b"below/c.jpg", b"a.png"]
+    assert images.taken(np.array([2])).uri(0) == f"{folder}/below/c.jpg"
+
+
+def test_names_may_be_given_and_parquet_says_the_same_as_csv(folder, tmp_path):
+    (tmp_path / "list.csv").write_text("name,uri\nz,set/b.jpg\n,set/a.png\n")
+    uris = [f"{folder}/b.jpg", "set/a.png"]
+    found = [
+        ImageFiles.scan(one)
+        for one in (f"{tmp_path}/list.csv", parquet(tmp_path / "list.parquet", uri=uris, name=["z", None]))
+    ]
+    assert [tuple(one.keys) for one in found] == 2 * [("a", "z")]
+    assert found[0].digest == found[1].digest
+
+
+def test_the_digest_changes_with_an_image_and_not_with_the_place_of_all(folder, tmp_path):
+    uri = str(write_list(folder, tmp_path / "list.csv"))
+    before = ImageFiles.scan(uri).digest
+    (tmp_path / "other").mkdir()
+    folder.rename(tmp_path / "other/set")
+    (tmp_path / "list.csv").rename(tmp_path / "other/list.csv")
+    assert ImageFiles.scan(f"{tmp_path}/other/list.csv").digest == before
+    os.utime(tmp_path / "other/set/b.jpg", ns=(1, 1))
+    assert ImageFiles.scan(f"{tmp_path}/other/list.csv").digest != before
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("url,name\na,b\n", r"no column uri \(it has: url, name\)"),
+        ("", "no column uri"),
+        ("uri\n", "lists no image"),
+        ("uri,name\n,x\n", "line 2: no uri"),
+        ("uri\nset/b.jpg\nset/b.jpg\n", "line 2 and line 3: both named 'b'"),
+        ("uri\nset/none.jpg\n", "line 2: .*set/none.jpg does not exist; mend the uri"),
+        ("uri\nset/b.jpg,1\n", r"line 2: 2 columns, expected 1 \(uri\)"),
+        ("uri,uri\na,b\n", "column uri twice"),
+        ("uri\ns3://key:secret@b/a.jpg\n", "line 2: s3://…: a URI must not carry credentials"),
+        ("uri\nfoo://b/a.jpg\n", "unknown scheme 'foo'"),
+        ("uri,name\nset/b.jpg,../b\n", "leads elsewhere"),
+    ],
+)
+def test_what_is_wrong_with_a_list_is_said(folder, tmp_path, text, words):
+    (tmp_path / "list.csv").write_text(text)
+    with pytest.raises(InputError, match=words):
+        ImageFiles.scan(f"{tmp_path}/list.csv")
+
+
+def test_missing_images_are_counted(folder, tmp_path):
+    (tmp_path / "list.csv").write_text("uri\n" + "".join(f"{number}.jpg\n" for number in range(9)))
+    with pytest.raises(InputError, match="9 images that do not exist in all, 5 are shown"):
+        ImageFiles.scan(f"{tmp_path}/list.csv")
+
+
+def test_a_list_that_is_not_there_is_said(tmp_path):
+    for read in (ImageFiles.scan, is_image_list):
+        with pytest.raises(DataError, match="does not exist"):
+            read(f"{tmp_path}/list.parquet")
+
+
+def test_lists_are_told_from_vectors(tmp_path):
+    vectors = pa.array([[0.5, 1.0]], pa.list_(pa.float32()))
+    assert is_image_list(parquet(tmp_path / "a.parquet", uri=["x"], label=["y"]))
+    assert not is_image_list(parquet(tmp_path / "b.parquet", image_names=["x"], vectors=vectors))
+    assert not is_image_list(parquet(tmp_path / "c.parquet", uri=["x"], embeddings=vectors))
+    assert is_image_list(f"{tmp_path}/d.csv")
+    assert not is_image_list(f"{tmp_path}/d.npz")
+    (tmp_path / "e.csv").mkdir()
+    assert not is_image_list(f"{tmp_path}/e.csv")
+    (tmp_path / "f.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="no Parquet file"):
+        is_image_list(f"{tmp_path}/f.parquet")
+
+
+def test_many_images_of_a_folder_on_object_storage_take_one_listing(tmp_path, s3, monkeypatch):
+    (tmp_path / "set").mkdir()
+    for number in range(50):
+        (tmp_path / f"set/{number}.jpg").write_bytes(b"x")
+    uri = s3.upload(tmp_path / "set", f"{s3.bucket('listed')}/set")
+    storage.publish(f"{uri}.csv", b"uri\n" + b"".join(b"set/%d.jpg\n" % number for number in range(50)))
+    asked = []
+    monkeypatch.setattr(remote, "facts", asked.append)
+    images = ImageFiles.scan(f"{uri}.csv")
+    assert (len(images), asked) == (50, [])
+    assert images.read(0) == b"x"
