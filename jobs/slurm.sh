@@ -43,13 +43,13 @@ own_processes() {
     return 1
 }
 
-# A folder for Ray on this node's own disk. Ray's sockets lie 64 characters below it, and no path of one may have more
-# than 107: in a folder with a longer name Ray does not start.
+# A folder on this node's own disk that this user alone may read; Ray opens its own in it, `r`, to all. Its sockets lie 64
+# characters below that, and no path of one may have more than 107: in a folder with a longer name Ray does not start.
 own_folder() {
     local base name
     name=rb-$(id -un | cut -c 1-12)-$1-XXXX
     for base in "${SLURM_TMPDIR:-}" "${TMPDIR:-}" /tmp; do
-        if [[ -d $base && -w $base ]] && ((${#base} + 1 + ${#name} <= 43)); then
+        if [[ -d $base && -w $base ]] && ((${#base} + 1 + ${#name} <= 41)); then
             mktemp --directory "$base/$name" && return
         fi
     done
@@ -77,7 +77,7 @@ inside() {
         options+=(--include-dashboard=false --dashboard-port=$((port + 1)) --ray-client-server-port=$((port + 2)))
     fi
     # shellcheck disable=SC2016 # the inner shell's own
-    ray symmetric-run --address "$address" --min-nodes "$nodes" --temp-dir="$folder" --disable-usage-stats \
+    ray symmetric-run --address "$address" --min-nodes "$nodes" --temp-dir="$folder/r" --disable-usage-stats \
         --dashboard-agent-listen-port=0 --min-worker-port=0 --max-worker-port=0 "${options[@]}" -- bash -c \
         '"$@" <&0 & echo $! >"$0/command"; wait $!; echo $? >"$0/code"; kill -USR1 1' "$folder" "$@" &
     ray=$!

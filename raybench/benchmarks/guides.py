@@ -198,7 +198,7 @@ GUIDES: dict[str, Guide] = {
         "--pairs FILE                   lists: a file, several with commas, or a folder\n"
         "├── mine.csv                   a,b,label lines: two patches, 1 (one point) or 0\n"
         "└── m50_100000_100000_0.txt    or PhotoTour's: patch point unused patch point …\n"
-        "--data DIR                     patches, as one of these\n"
+        "--data DIR                     patches, as one of these; the first two also as .tar or .zip\n"
         "├── a.png, x/b.jpg …           square images of one side; colours become grey\n"
         "├── patches0000.bmp …          PhotoTour's sheets of 16 x 16, with info.txt\n"
         "└── SEQ/IM.png …               strips, for names SEQ.IM.PATCH\n"

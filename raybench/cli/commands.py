@@ -100,6 +100,8 @@ def _say_problems(error: InputError | click.ClickException) -> None:
 def _usage_line(error: click.ClickException) -> str:
     """What click says of a wrong option in one line; of one that other benchmarks have, which."""
     line = " ".join(error.format_message().split())
+    if line.startswith("Got unexpected extra argument") and line.rstrip(")").endswith((".tar", ".zip")):
+        return f"{line}; a shell takes braces apart: put 'name-{{000..009}}.tar' in quotes"
     if not isinstance(error, click.NoSuchOption):
         return line
     from raybench.benchmarks import BENCHMARKS

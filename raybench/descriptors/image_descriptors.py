@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from raybench.descriptors import IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, IMAGE_MODEL_NAMES, OF_IMAGES, kinds_but
 from raybench.descriptors.libraries import libraries_of
-from raybench.descriptors.model_folders import FoundModel, Steps
+from raybench.descriptors.model_folders import FoundModel
+from raybench.descriptors.model_preprocessing import Steps
 from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.specs import (
     DescriptorSpec,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.descriptors.device_batches import DEVICES, rows_of_each
-from raybench.descriptors.model_folders import Steps
+from raybench.descriptors.model_preprocessing import Steps
 from raybench.descriptors.precision import COMPILED, Precision
 from raybench.descriptors.torch_models import checked_output, load_torchscript, run_as_it_is, settle_torch
 from raybench.errors import ConfigError, reason_of

@@ -12,12 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from raybench import storage
+from raybench import node_cache, storage
 from raybench.descriptors.model_preprocessing import ModelPreprocess
 from raybench.errors import DataError
-from raybench.formats.images import Preprocess
-
-Steps = Preprocess | ModelPreprocess  # by which pictures are prepared
 
 
 @dataclass(frozen=True)
@@ -43,13 +40,21 @@ def linked(files: Mapping[str, str], model: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="raybench-model-") as folder:
         for name, uri in files.items():
             try:
-                path = storage.fetch(uri).absolute()
+                _link(uri, Path(folder) / name)
             except FileNotFoundError:
-                path = Path(uri)
-            if not path.is_file():
                 raise DataError(
                     f"{model}: {uri} is not on {socket.gethostname()}; give a folder that every node reaches, such as "
                     "hf:s3://BUCKET/FOLDER, or bring the model to each node"
-                )
-            (Path(folder) / name).symlink_to(path)
+                ) from None
         yield Path(folder)
+
+
+def _link(uri: str, link: Path) -> None:
+    """Link to a file; to the copy of a remote one so that it stays when another process evicts it."""
+    path = storage.local_path(uri)
+    if path is None:
+        node_cache.opened(uri, link.hardlink_to)  # both are in the folder for temporary files
+    elif path.is_file():
+        link.symlink_to(path.absolute())
+    else:
+        raise FileNotFoundError(uri)

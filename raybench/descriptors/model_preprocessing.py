@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-LEVELS = 255.0  # by which whole grey levels are divided, unless a model has its own scale
+from raybench.formats.images import Preprocess
+
+LEVELS = Preprocess.divisor  # by which whole grey levels are divided, unless a model has its own scale
 
 
 @dataclass(frozen=True)
@@ -90,3 +92,6 @@ class ModelPreprocess:
 
     def _start(self, spare: int) -> int:
         return round(spare / 2) if self.cut_from == "even" else spare // 2
+
+
+Steps = Preprocess | ModelPreprocess  # by which pictures are prepared

@@ -65,15 +65,23 @@ class ModelByName(TorchNetwork):
         """Whatever a library raises over a model's files is the model's fault, unless it can't import its own parts."""
         try:
             yield
+        except DataError as error:
+            raise DataError(self._told(str(error), folder)) from error
         except (RaybenchError, MemoryError):
             raise
         except Exception as cause:
             if isinstance(cause, ImportError):
                 raise not_importable(f"what {self._path} needs", self.kind, cause) from cause
-            said = _line_of(cause).replace(folder, self._model_name)
+            said = self._told(_line_of(cause), folder)
             raise DataError(
                 f"{self._path}: can't be loaded ({said}); its files may be damaged, or not fit together"
             ) from cause
+
+    def _told(self, words: str, folder: str) -> str:
+        """Words of an error with the user's names in the place of those of links."""
+        for name, uri in self._files.items():
+            words = words.replace(f"{folder}/{name}", uri)
+        return words.replace(folder, self._model_name)
 
 
 def _line_of(cause: BaseException) -> str:

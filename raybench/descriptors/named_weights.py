@@ -28,12 +28,11 @@ def given_weights(uri: str) -> dict[str, str]:
 def state_in(folder: Path) -> dict[str, Any]:
     """The tensors of the one file in a folder of links, by key."""
     (path,) = folder.iterdir()
-    target = path.resolve()
     if path.suffix != SAFE:
-        return read_state(str(target))
+        return read_state(str(path))
     from safetensors.torch import load_file
 
-    with blamed_on_file(f"{target}: can't be read as safetensors"):
+    with blamed_on_file(f"{path}: can't be read as safetensors"):
         return load_file(path)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -20,7 +20,6 @@ from raybench.descriptors import IMAGE_MODEL_NAMES
 from raybench.descriptors.argument_files import FETCHED, NamedFile, file_digest, found_again
 from raybench.descriptors.cuda import device_for_torch
 from raybench.descriptors.libraries import libraries_of
-from raybench.descriptors.model_folders import FoundModel
 from raybench.descriptors.own_errors import blamed_on_class
 from raybench.descriptors.own_identity import OwnIdentity, own_identity
 from raybench.descriptors.own_imports import Digests, opened_as_digested
@@ -28,6 +27,9 @@ from raybench.descriptors.precision import EXACT, Precision
 from raybench.descriptors.user_classes import class_of
 from raybench.digests import digest_of
 from raybench.errors import ConfigError, suggestion
+
+if TYPE_CHECKING:
+    from raybench.descriptors.model_folders import FoundModel  # with Pillow, which patches do without
 
 FOUND = (FETCHED, "model", "files")  # arguments that lead to a model, which counts by its content
 MODEL_SUFFIXES = (".pt", ".pth", ".onnx", ".torchscript", ".ts", ".ckpt", ".safetensors")

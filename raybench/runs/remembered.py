@@ -18,6 +18,7 @@ from raybench.sources.strips import Strips
 
 FEW = 16  # members of a tuple or dict that may be sources
 TRUTH, TRUTH_SUFFIXES = "ground truth", (".csv", ".parquet")
+PART_SUFFIX = ".json"  # of the truth of one of several sets
 
 
 def remember(job: Job[Any], plan: Plan) -> None:
@@ -26,6 +27,10 @@ def remember(job: Job[Any], plan: Plan) -> None:
         uri = listing_uri(job.store, source.digest)
         if source.digest in plan.inputs.values() and not storage.exists(uri):
             Listing(source.root, source.digest, tuple(source.keys)).publish(uri)
+    for digest, content in getattr(plan, "truths", {}).items():
+        uri = listing_uri(job.store, digest, PART_SUFFIX)
+        if not storage.exists(uri):
+            storage.publish(uri, content)
     if TRUTH in plan.inputs and getattr(job.options, "descriptor", None):
         truth = _truth_of(job)
         suffix = next((one for one in TRUTH_SUFFIXES if truth.lower().endswith(one)), TRUTH_SUFFIXES[0])

@@ -16,6 +16,7 @@ import numpy as np
 from raybench import storage
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.job import Benchmark, Job
+from raybench.digests import digest_of
 from raybench.engine.shards import Shards
 from raybench.engine.stages import Mapped
 from raybench.errors import ConfigError, CorruptShard, InputError
@@ -23,8 +24,8 @@ from raybench.extract.patches import IMAGES_PER_SHARD
 from raybench.runs.finished import finished_manifest
 from raybench.runs.jobs import Settings, make_job, options_for
 from raybench.runs.manifest import Manifest
-from raybench.runs.remembered import TRUTH, TRUTH_SUFFIXES
-from raybench.sources.listings import SUFFIX, UNKNOWN, listing_uri, read_listing
+from raybench.runs.remembered import PART_SUFFIX, TRUTH, TRUTH_SUFFIXES
+from raybench.sources.listings import SUFFIX, TREE_SUFFIX, UNKNOWN, listing_uri, publish_tree, read_listing
 
 FEATURE_STAGES = ("describe-images", "extract", "read-set", "read-vectors", "dense-flow")
 # Where the manifest's inputs go if a listing stands for their folder.
@@ -110,7 +111,13 @@ def _images_are_there(job: Job[Any], manifest: Manifest) -> bool:
         plan = BENCHMARKS[job.benchmark].open().prepare(dataclasses.replace(job, out=""))
     except InputError:
         return False
-    return all(plan.inputs.get(name) == digest for name, digest in manifest.inputs.items() if name in OPTIONS)
+    known = {name: digest for name, digest in manifest.inputs.items() if name in OPTIONS or _is_part(name)}
+    return all(plan.inputs.get(name) == digest for name, digest in known.items())
+
+
+def _is_part(name: str) -> bool:
+    """Whether an input is a part of a data set in several folders."""
+    return "/" in name
 
 
 def _remembered_inputs(manifest: Manifest, store: str) -> dict[str, str | None]:
@@ -130,7 +137,19 @@ def _remembered_inputs(manifest: Manifest, store: str) -> dict[str, str | None]:
             found[OPTIONS[name]] = uri
     if "queries" in found:
         found["data"] = None
-    return found
+    return found | _remembered_tree(manifest, store)
+
+
+def _remembered_tree(manifest: Manifest, store: str) -> dict[str, str | None]:
+    """The same for data in several folders: a file that says where the listing, or the truth, of each part is."""
+    parts = {name: digest for name, digest in manifest.inputs.items() if _is_part(name)}
+    suffixes = {name: PART_SUFFIX if name.endswith("/truth") else SUFFIX for name in parts}
+    files = {name: listing_uri(store, digest, suffixes[name]) for name, digest in parts.items()}
+    if not files or not all(storage.exists(uri) for uri in files.values()):
+        return {}
+    uri = listing_uri(store, digest_of(parts), TREE_SUFFIX)
+    publish_tree(uri, files)
+    return {"data": uri}
 
 
 def _with_counts(uri: str, manifest: Manifest, store: str) -> str:

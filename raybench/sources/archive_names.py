@@ -6,7 +6,6 @@ What is in an archive is not known here.
 from __future__ import annotations
 
 import itertools
-import posixpath
 import re
 
 from raybench import storage
@@ -51,14 +50,14 @@ def archive_uris(root: str) -> list[str]:
     return uris
 
 
-def own_folder(root: str) -> str:
-    """The folder in an archive that stands for the archive itself: `refs/` in refs.tar and in refs-{000..009}.tar.
+def without_common_folder(names: list[str]) -> list[str]:
+    """Names without one folder around all of them, as `tar -cf refs.tar refs` puts there: refs stands for the archive.
 
-    >>> own_folder("/data/refs.tar"), own_folder("s3://b/refs-{000..009}.tar")
-    ('refs/', 'refs/')
+    >>> without_common_folder(["refs/a.jpg", "refs/b/c.jpg"]), without_common_folder(["refs/a.jpg", "b.jpg"])
+    (['a.jpg', 'b/c.jpg'], ['refs/a.jpg', 'b.jpg'])
     """
-    name = posixpath.basename(BRACES.sub("", root))
-    return posixpath.splitext(name)[0].rstrip("-_.") + "/"
+    folder = names[0].partition("/")[0] + "/" if names else ""
+    return [name[len(folder) :] for name in names] if all(name.startswith(folder) for name in names) else names
 
 
 def _choices(braced: str, root: str) -> list[str]:

@@ -22,7 +22,7 @@ from raybench.formats.names import name_order, strings
 from raybench.parallel import in_parallel
 from raybench.sources.archive_files import Archive, ArchiveFiles
 from raybench.sources.archive_index import ArchiveIndex, index_of
-from raybench.sources.archive_names import archive_uris, own_folder
+from raybench.sources.archive_names import archive_uris, without_common_folder
 from raybench.sources.file_facts import content_digest, told_or_none
 from raybench.sources.file_names import check_names
 from raybench.sources.packed_keys import PackedKeys
@@ -44,13 +44,15 @@ def open_archives(root: str, wanted: Wanted, by_content: bool, limits: Limits, s
     versions = in_parallel(_version, archives)
     # Whoever counts by content does not trust stamps, and so no index that was found by one.
     indexes = _indexes(archives, versions, wanted, limits, "" if by_content else store)
-    names, which = _names(root, indexes), np.repeat(np.arange(len(indexes)), [len(one.names) for one in indexes])
+    names = [name for one in indexes for name in one.names[:]]
+    which = np.repeat(np.arange(len(indexes)), [len(one.names) for one in indexes])
     if not names:
         others = sum(one.others for one in indexes)
         raise DataError(
             f"{root}: holds {others:,} other files and no image ({', '.join(SUFFIXES)}); name another archive"
         )
     check_names(root, names)
+    names = without_common_folder(names)
     order = _order(root, names, which, archives)
     columns = [one.places.columns() for one in indexes]
     places = Places(*(np.concatenate([each[name] for each in columns]) for name in columns[0])).taken(order)
@@ -116,15 +118,6 @@ def _indexes(
     problems.add_first(lines, len(broken) if len(broken) > SHOWN else 0, "archives", "broken archives")
     problems.check()
     return [one for one in found if isinstance(one, ArchiveIndex)]
-
-
-def _names(root: str, indexes: list[ArchiveIndex]) -> list[str]:
-    """All names; a folder around all of them that has the archive's own name stands for the archive."""
-    names = [name for one in indexes for name in one.names[:]]
-    folder = own_folder(root)
-    if names and all(name.startswith(folder) for name in names):
-        return [name.removeprefix(folder) for name in names]
-    return names
 
 
 def _order(root: str, names: list[str], which: NDArray[np.int64], archives: list[Archive]) -> NDArray[np.int64]:

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from raybench.digests import digest_of
 from raybench.formats.images import decode_cut_image
+from raybench.formats.limits import Limits
+from raybench.sources.files import FolderFiles
 from raybench.sources.image_files import ImageFiles
+from raybench.sources.listings import read_listing
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,13 @@ class CroppedImages(ImageFiles):
         """These pictures, with a box for each."""
         digest = digest_of("cropped", images.digest, boxes)
         return cls(images.files, digest, images.limits, images.is_there, boxes)
+
+    @classmethod
+    def remembered(cls, uri: str, limits: Limits, boxes: NDArray[np.float64] | None = None) -> CroppedImages:
+        """The pictures of a listing that was made of such a source; their files may be gone."""
+        known = read_listing(uri)
+        files = FolderFiles(known.root, known.keys, is_there=False)
+        return cls(files, known.digest, limits, is_there=False, boxes=boxes)
 
     def taken(self, items: NDArray[np.int64]) -> CroppedImages:
         """Only these pictures, in this order, with their boxes."""

@@ -141,8 +141,11 @@ def double_stems(keys: Sequence[str]) -> list[str]:
 
 
 def is_image_below(name: str) -> bool:
-    """Whether a member of an archive is a picture; what macOS packs beside each file is none."""
-    return is_image(name, recursive=True) and not name.startswith("__MACOSX/")
+    """Whether a member of an archive is a picture; what macOS packs beside each file is none.
+
+    One whose name leads out of the archive is not hidden by that: it is refused later.
+    """
+    return is_image(name.replace("../", ""), recursive=True) and not name.startswith("__MACOSX/")
 
 
 def is_image(name: str, recursive: bool) -> bool:

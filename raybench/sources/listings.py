@@ -6,6 +6,7 @@ made from, so that stages over that source are found again; the files themselves
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from raybench.formats import shardfile
 from raybench.sources.packed_keys import ODD_BYTES, PackedKeys
 
 FOLDER, SUFFIX = "listings", ".listing"
+TREE_SUFFIX = ".tree"  # of a file that says where listings of several folders are
 UNKNOWN = -1  # patches of a strip that nobody counted
 
 
@@ -64,6 +66,24 @@ def parsed_listing(data: bytes, name: str) -> Listing:
         _check_form(arrays)
         root, digest = (arrays[name].tobytes().decode(errors=ODD_BYTES) for name in ("root", "digest"))
         return Listing(root, digest, tuple(PackedKeys(arrays["letters"], arrays["ends"])[:]), arrays.get("counts"))
+
+
+def publish_tree(uri: str, files: dict[str, str]) -> None:
+    """Keep which listing, or which text, each part of a data set in several folders has."""
+    storage.publish(uri, json.dumps(files, indent=1).encode())
+
+
+def is_tree(uri: str) -> bool:
+    return uri.endswith(TREE_SUFFIX)
+
+
+def parsed_tree(data: bytes, name: str) -> dict[str, str]:
+    """URIs by part, as `publish_tree` wrote them; raises DataError."""
+    with blamed_on_file(f"{name}: no list of a data set's parts", "name the folder of the data set instead"):
+        files = json.loads(data)
+        if not isinstance(files, dict) or not all(isinstance(uri, str) for uri in files.values()):
+            raise ValueError("URIs by name are expected")
+        return files
 
 
 def _check_form(arrays: shardfile.Arrays) -> None:

@@ -147,6 +147,14 @@ def test_weights_that_change_during_a_run_end_it(folders, tmp_path):
         spec.open()
 
 
+def test_a_node_that_has_no_such_folder_says_what_to_do(folders, tmp_path):
+    folder = shutil.copytree(folders("vit"), tmp_path / "vit")
+    spec = resolve_by_name(f"hf:{folder}", {}, None)
+    shutil.rmtree(folder)
+    with pytest.raises(DataError, match=r"config\.json is not on .*; give a folder that every node reaches"):
+        described(spec.open(), pictures(1))
+
+
 def test_a_folder_in_an_object_store_gives_the_same_rows_and_digest(folders):
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
@@ -276,6 +284,22 @@ def test_a_broken_model_is_told_in_one_line(damage, folders, tmp_path):
         resolve_by_name(f"hf:{folder}", {}, None)
     assert len(caught.value.lines()) == 1 and "\n" not in str(caught.value)
     assert "broken" in str(caught.value)
+
+
+@pytest.mark.parametrize("lost", ["vision_model.post_layernorm.bias", "visual_projection.weight"])
+def test_of_two_towers_only_the_weights_that_see_pictures_must_be_there(lost, folders, tmp_path):
+    folder = shutil.copytree(folders("clip"), tmp_path / "clip")
+    tensors = load_file(folder / "model.safetensors")
+    pictures_only = {key: value for key, value in tensors.items() if not key.startswith("text_")}
+    assert len(pictures_only) < len(tensors)
+    save_file(pictures_only, folder / "model.safetensors", {"format": "pt"})
+    np.testing.assert_array_equal(rows_of(folder, pictures()), rows_of(folders("clip"), pictures()))
+    del pictures_only[lost]
+    save_file(pictures_only, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(
+        DataError, match=rf"weights lack 1 tensors of the model, such as {lost.removeprefix('vision_model.')}"
+    ):
+        resolve_by_name(f"hf:{folder}", {}, None)
 
 
 def test_a_pooler_without_weights_is_never_used(folders):

@@ -87,7 +87,7 @@ def test_unknown_names_and_weights_of_another_model_are_said(timm, weights, tmp_
     with pytest.raises(DataError, match=rf"timm:{RESNET}: can't be loaded \(Error.* ResNet: .*\)"):
         rows_of(RESNET, weights[VIT])
     (tmp_path / "w.safetensors").write_bytes(b"none")
-    with pytest.raises(DataError, match="can't be read as safetensors"):
+    with pytest.raises(DataError, match=rf"^{tmp_path}/w\.safetensors: can't be read as safetensors"):
         rows_of(RESNET, tmp_path / "w.safetensors")
 
 

@@ -48,7 +48,7 @@ from raybench.formats.whole_numbers import whole_rows
 from raybench.formats.zip_members import zip_content, zip_members
 from raybench.runs.result_file import parsed_figures
 from raybench.sources.archive_index import parsed_index
-from raybench.sources.listings import parsed_listing
+from raybench.sources.listings import parsed_listing, parsed_tree
 
 OWN_ERRORS = (RaybenchError, shardfile.BrokenShardFile)
 LIMITS = Limits(pixels=2**22, unpacked_bytes=2**26)
@@ -459,6 +459,7 @@ READERS = {
     "image list .csv": Reader(_image_list(".csv"), lambda: [seeds.LIST, b"name,uri\n,a/b.jpg\nx,c.png\n"]),
     "image list .parquet": Reader(_image_list(".parquet"), seeds.image_lists),
     "listing": Reader(lambda data, _: parsed_listing(data, NAME), seeds.listings, "shard"),
+    "listed parts": text(parsed_tree, b'{"a/truth": "/store/listings/1.json", "a/queries": "s3://b/2.listing"}'),
     "manifest.json": Reader(_manifest, lambda: [json.dumps(seeds.manifest()).encode()]),
     "finished manifest": Reader(
         _finished("manifest.json"), lambda: [json.dumps(seeds.manifest()).encode()], inputs=500

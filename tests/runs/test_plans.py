@@ -33,6 +33,7 @@ JOBS = {
     "hpatches-verification": patches("hpatches_verification", "tasks", "block20"),
     "hpatches-matching": patches("hpatches_matching", "tasks", "block20"),
     "hpatches-retrieval": patches("hpatches_retrieval", "tasks", "grey16"),
+    "patch-pairs": ("--results", GOLDEN / "fpr95/data"),
     "disc2021": ("--features", GOLDEN / "disc/data/small", "--codecs", "Flat;PCAW16,L2norm,Flat"),
     "copydays": ("--features", GOLDEN / "copydays/data", "--codecs", "Flat"),
     "image-retrieval": (

@@ -4,6 +4,7 @@ import itertools
 import os
 import pickle
 import shutil
+import tarfile
 import zipfile
 
 import numpy as np
@@ -52,7 +53,7 @@ PACKED = {
         if form != "ustar"
     },
     "leading ./": lambda folder, to: pack_tar(folder, to / "x.tar", "./"),
-    "in its own folder": lambda folder, to: pack_tar(folder, to / "refs.tar", "refs/"),
+    "in a folder": lambda folder, to: pack_tar(folder, to / "x.tar", "refs/"),
     "shards": lambda folder, to: pack_shards(folder, to / "shards", 7),
     "zip": lambda folder, to: pack_zip(folder, to / "x.ZIP"),
     "deflated zip": lambda folder, to: pack_zip(folder, to / "refs.zip", "refs/", zipfile.ZIP_DEFLATED),
@@ -191,6 +192,14 @@ def test_every_broken_shard_is_said(folder, tmp_path):
     assert [line.split(": ")[1] for line in said.value.lines()] == 2 * [
         "is no tar archive (its first block is no tar header); pack it again with `tar -cf`"
     ]
+
+
+@pytest.mark.parametrize("name", ["../out.jpg", "/etc/out.jpg", "a/../../out.jpg", "bad\udcff.jpg"])
+def test_names_that_lead_elsewhere_are_refused(folder, tmp_path, name):
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo(name))
+    with pytest.raises(InputError, match=r"leads elsewhere|is no UTF-8"):
+        scan(tmp_path / "x.tar")
 
 
 def test_names_that_come_twice_are_said(folder, tmp_path):

@@ -60,6 +60,17 @@ SHOWN = 5  # images in a note
 class RevisitedOptions(ImageOptions):
     """Those of sets of images, and which sets."""
 
+    data: str | None = option(
+        None, "root of the sets: SET/jpg, SET/gnd_SET.json; perhaps revisitop1m", "input", is_uri=True
+    )
+    features: str | None = option(
+        None,
+        "root of vectors instead: SET/queries and SET/references (.h5, .npz, .parquet), SET/gnd_SET.json; perhaps "
+        "revisitop1m/distractors, training",
+        "input",
+        is_uri=True,
+    )
+    training: str | None = option(None, "folder of the images that codecs are trained on", "input", is_uri=True)
     codecs: str | None = option(
         None,
         "FAISS index_factory strings ending in Flat, separated by ;: the main table is by the first",
@@ -79,6 +90,8 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
     root = options.features or options.data
     if root is None:
         raise ConfigError("revisited: no --data; give the folder that holds SET/jpg and SET/gnd_SET.json")
+    if options.features and options.data:
+        raise ConfigError("revisited: --data would do nothing with --features, where truth is, too; leave it out")
     descriptor = None
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
@@ -86,7 +99,7 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
         problems.add("--exif-rotate: boxes of queries are of images as they are stored; leave it out")
     sets = RevisitedSets((), None, None)
     with problems.noting():
-        way = Way(root, bool(options.features), job.verify_inputs, job.limits)
+        way = Way(root, bool(options.features), job.verify_inputs, job.limits, job.store)
         sets = find_sets(way, _asked_sets(options), options.training, problems)
     codecs = image_sets.asked_codecs(options) or (FLAT_CODEC,)
     for one in sets.sets:
@@ -131,6 +144,11 @@ class RevisitedPlan:
     @property
     def summary(self) -> str:
         return self.sets.summary
+
+    @property
+    def truths(self) -> dict[str, bytes]:
+        """What the truth files hold, by their digests in the inputs: `rescore` needs no data folder."""
+        return {digest_of_bytes(one.truth): one.truth for one in self.sets.sets}
 
     @property
     def trial(self) -> Trial:

@@ -55,6 +55,8 @@ def draw_worst(
         queries, references = one.queries, one.references
         if not isinstance(queries, PictureSet) or not isinstance(references, PictureSet):
             continue
+        if not queries.source.is_there:
+            continue
         if one.name in by_name and len(by_name[one.name].labelled.pairs):
             searched = vectors[queries.role], vectors[references.role]
             device = "gpu" if run.gpus else "cpu"

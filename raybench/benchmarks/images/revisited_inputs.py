@@ -19,11 +19,14 @@ from raybench.formats.names import Names, Strings, name_order, strings, without_
 from raybench.formats.revisited import RevisitedTruth, read_distractor_names, read_revisited_truth
 from raybench.metrics.micro_ap import TruePairs
 from raybench.sources.cropped_images import CroppedImages
+from raybench.sources.file_names import check_names
 from raybench.sources.image_files import ImageFiles, is_image
+from raybench.sources.listings import is_tree, parsed_tree
 from raybench.sources.named_vectors import NamedVectors, find_vectors
 
 JPG = ".jpg"
 SHOWN = 5  # names that are missing
+PARTS = ("truth", "queries", "references")  # of a set, by which a finished run remembers it
 TRAINING_STEMS = ("training", "train")
 
 Folder = Mapping[str, storage.Entry]  # files by their names below it
@@ -37,10 +40,13 @@ class Way:
     from_vectors: bool
     by_content: bool
     limits: Limits
+    store: str = ""  # where listings of archives are kept
 
 
 def find_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: ProblemList) -> RevisitedSets:
     """The sets that are asked for, or all that are there; what is wrong with any is noted."""
+    if is_tree(way.root):
+        return _remembered_sets(way, asked, training, problems)
     folders = _folders(way.root, asked)
     names = asked or tuple(sorted(name for name, files in folders.items() if name != R1M and _has_truth(name, files)))
     if not names:
@@ -52,8 +58,42 @@ def find_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: 
         uris = find_vectors(way.root, TRAINING_STEMS, problems, wanted=False)
         others = image_sets.vectors_on_disk("training", uris, problems, limits=way.limits)
     elif training:
-        others = image_sets.pictures("training", training, way.by_content, problems, limits=way.limits)
+        others = _training(way, training, problems)
     return RevisitedSets(tuple(one for one in found if one is not None), distractors, others)
+
+
+def _remembered_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: ProblemList) -> RevisitedSets:
+    """The sets of a finished run by what it remembers of them."""
+    files = parsed_tree(image_sets.read_text(way.root, "the parts of a finished run's data"), way.root)
+    named = dict.fromkeys(part.rpartition("/")[0] for part in files)
+    there = tuple(name for name in named if all(f"{name}/{part}" in files for part in PARTS))
+    found = []
+    for name in asked or there:
+        if name not in there:
+            problems.add(f"{name}: is no set of the finished run, which has {', '.join(there)}")
+            continue
+        data = image_sets.read_text(files[f"{name}/truth"], "the truth of a set")
+        truth = read_revisited_truth(data, files[f"{name}/truth"], problems)
+        if truth is not None:
+            queries, references = (
+                PictureSet(role, Names(strings(listed)), CroppedImages.remembered(files[role], way.limits, boxes))
+                for role, listed, boxes in (
+                    (f"{name}/queries", truth.queries, truth.boxes),
+                    (f"{name}/references", truth.references, None),
+                )
+            )
+            labelled = Labelled(truth.queries, TruePairs(truth.query, truth.reference), truth.label)
+            found.append(RevisitedSet(name, queries, references, labelled, data))
+    role, distractors = f"{R1M}/distractors", None
+    if role in files:
+        source = CroppedImages.remembered(files[role], way.limits)
+        distractors = PictureSet(role, Names(without_jpg(strings(source.keys))), source)
+    others = _training(way, training, problems) if training else None
+    return RevisitedSets(tuple(found), distractors, others)
+
+
+def _training(way: Way, uri: str, problems: ProblemList) -> PictureSet | None:
+    return image_sets.pictures("training", uri, way.by_content, problems, limits=way.limits, store=way.store)
 
 
 def _folders(root: str, asked: tuple[str, ...]) -> dict[str, dict[str, storage.Entry]]:
@@ -196,7 +236,8 @@ def _in_order(
     """The same vectors, indexed by the place of their names in a list."""
     place = found.names.indices(listed)
     missing = np.flatnonzero(place < 0)
-    lines = [f"{uri}: no vector of {listed[int(row)].as_py()!r}, which {lists}" for row in missing[:SHOWN]]
+    like = f"names there are like {found.names[0]!r}"
+    lines = [f"{uri}: no vector of {listed[int(row)].as_py()!r}, which {lists}; {like}" for row in missing[:SHOWN]]
     problems.add_first(lines, len(missing), uri, "vectors missing")
     if len(missing):
         return None
@@ -240,10 +281,13 @@ def _distractor_pictures(
 ) -> PictureSet | None:
     there = {name.removeprefix("jpg/"): entry for name, entry in files.items() if name.startswith("jpg/")}
     keys = [name for name in there if is_image(name, recursive=True)] if listed is None else list(dict.fromkeys(listed))
+    before = len(problems.lines)
+    with problems.noting():
+        check_names(root, keys)
     missing = [key for key in keys if key not in there]
     lines = [f"{root}: no {key}, which {uri} lists" for key in missing[:SHOWN]]
     problems.add_first(lines, len(missing), root, "missing distractors")
-    if missing or not keys:
+    if not keys or len(problems.lines) > before:
         return None
     entries = [there[key]._replace(name=key) for key in keys]
     images = ImageFiles.of(root, entries, way.by_content, way.limits)

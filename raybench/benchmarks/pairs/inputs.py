@@ -23,6 +23,7 @@ from raybench.parallel import in_parallel
 
 LIST_SUFFIXES = (".csv", ".txt")
 RESULT_SUFFIXES = (".csv", ".npz")
+OWN_RESULTS = "results"  # a folder of a run, which may be named itself
 PHOTOTOUR_OTHERS = ("info.txt", "interest.txt")  # beside PhotoTour's lists, and none
 
 
@@ -124,6 +125,8 @@ def _files(option_name: str, given: str, suffixes: Sequence[str], problems: Prob
     path = storage.local_path(given)
     if path is not None and path.is_file():
         return [given]
+    if option_name == "results" and storage.is_folder(storage.join(given, OWN_RESULTS)):
+        given = storage.join(given, OWN_RESULTS)
     names = [entry.name for entry in storage.list_files(given) if "/" not in entry.name]
     fitting = [name for name in names if name.lower().endswith(tuple(suffixes)) and name not in PHOTOTOUR_OTHERS]
     if not fitting:

@@ -87,6 +87,7 @@ class PairOrigin:
     named: NamedPatches
     digests: dict[str, str]
     grouped: bool
+    images: ImageFiles | None = None  # all that were found, of which lists may name a part
     notes: tuple[str, ...] = ()
 
     def pairs(self, stem: str) -> Pairs:
@@ -154,15 +155,15 @@ def _pixels(
     job: Job[PairOptions], named: NamedPatches, lists: Mapping[str, PairList], problems: ProblemList
 ) -> PairOrigin | None:
     data = job.options.data or ""
-    images = ImageFiles.scan(data, by_content=job.verify_inputs, recursive=True, limits=job.limits)
+    images = ImageFiles.scan(data, by_content=job.verify_inputs, recursive=True, limits=job.limits, store=job.store)
     if named.are_numbers and any(SHEET.fullmatch(key) for key in images.keys):
         sheets = PatchSheets.of(images)
         patches = DescribedPatches.of_pixels(job, lambda: sheets)
         notes = (NO_INFO,) if sheets.patches is None and images.is_there else ()
-        digests = _digests(patches, sheets.images)
+        digests = _digests(patches, images)
         place = sheets.located(named.numbers())
         sheets.counts(np.unique(place[0][place[0] >= 0]).tolist(), problems)
-        return PairOrigin(patches, place, named, digests, grouped=False, notes=notes)
+        return PairOrigin(patches, place, named, digests, grouped=False, images=images, notes=notes)
     if named.are_signatures and _has_strips(images, named):
         strips = Strips.scan(data, by_content=job.verify_inputs, limits=job.limits)
         patches = DescribedPatches.of_pixels(job, lambda: strips)
@@ -180,10 +181,13 @@ def _pixels(
     places = np.full((2, len(index)), -1, np.int32)
     places[:, index >= 0] = item, patch
     patches = DescribedPatches.of_pixels(job, lambda: single)
-    return PairOrigin(patches, (places[0], places[1]), named, _digests(patches, images), grouped=False)
+    return PairOrigin(patches, (places[0], places[1]), named, _digests(patches, images), grouped=False, images=images)
 
 
-NO_INFO = "NO INFO: there is no info.txt beside the sheets, so every cell of the last one counts as a patch."
+NO_INFO = (
+    "NO INFO: no info.txt was found in a folder beside the sheets (in archives it is not looked for), so every cell of "
+    "the last one counts as a patch."
+)
 
 
 def _digests(patches: DescribedPatches, images: ImageFiles) -> dict[str, str]:

@@ -42,6 +42,7 @@ from raybench.metrics.partials import Rows
 from raybench.metrics.ranking import Flags
 from raybench.metrics.samples import FigureOf
 from raybench.search.pairs import Pairs, pair_distances
+from raybench.sources.image_files import ImageFiles
 from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
 FIGURES = (
@@ -94,10 +95,11 @@ class GivenDistances:
 
 @dataclass(frozen=True)
 class MeasuredPairs:
-    """Patches, and all pairs of the run whose distances are to be measured."""
+    """Patches, and all pairs of the run whose distances are to be measured; `images`: what the patches are among."""
 
     patches: DescribedPatches
     pairs: Pairs
+    images: ImageFiles | None
 
 
 def prepare(job: Job[PairOptions]) -> PatchPairs:
@@ -134,7 +136,12 @@ def _of_lists(job: Job[PairOptions]) -> PatchPairs:
     )
     inputs = {"pairs": digest, **origin.digests}
     return PatchPairs(
-        job, lists, MeasuredPairs(origin.patches, pairs), inputs, _kind(origin, found), (*origin.notes, *notes)
+        job,
+        lists,
+        MeasuredPairs(origin.patches, pairs, origin.images),
+        inputs,
+        _kind(origin, found),
+        (*origin.notes, *notes),
     )
 
 

@@ -1,12 +1,17 @@
 """Models by name through the command line: what tables say of them, and options that do not go with them."""
 
 import json
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import only_line
 from PIL import Image
 from vision_models import model_folder
+
+from raybench import storage
+from raybench.descriptors import IMAGE_MODEL_NAMES
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +24,7 @@ def given(tmp_path_factory):
             Image.fromarray(pixels).save(base / role / f"{role[0]}{number}.png")
     (base / "truth.csv").write_text("q0,r0\n")
     folders = [part for role in ("queries", "references") for part in (f"--{role}", base / role)]
-    return ("disc2021", *folders, "--ground-truth", base / "truth.csv", "--ray", "off", "--codecs", "Flat")
+    return ("disc2021", *folders, "--ground-truth", base / "truth.csv", "--codecs", "Flat")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +33,7 @@ def model(tmp_path_factory):
 
 
 def test_a_run_says_how_pictures_were_prepared_and_what_rows_are(raybench, given, model, tmp_path):
-    said = raybench("run", *given, "--descriptor", f"hf:{model}", "--out", tmp_path / "own")
+    said = raybench("run", *given, "--descriptor", f"hf:{model}", "--ray", "off", "--out", tmp_path / "own")
     assert said.code == 0, said.err
     assert "32 x 32 px (height x width), bilinear, minus mean 0.5,0.5,0.5, over deviation 0.5,0.5,0.5" in said.out
     assert f"Rows of hf:{model}: the model's own `pooler_output`." in said.out
@@ -37,7 +42,7 @@ def test_a_run_says_how_pictures_were_prepared_and_what_rows_are(raybench, given
 
 def test_the_published_steps_and_a_pooling_are_taken_where_asked_for(raybench, given, model, tmp_path):
     how = ("--preprocess", "published", "--size", "40", "--pooling", "gem", "--pool-param", "4")
-    said = raybench("run", *given, "--descriptor", f"hf:{model}", *how, "--out", tmp_path / "out")
+    said = raybench("run", *given, "--descriptor", f"hf:{model}", *how, "--ray", "off", "--out", tmp_path / "out")
     assert said.code == 0, said.err
     assert "40 px by short edge, bilinear, minus mean 0.485,0.456,0.406" in said.out
     assert "the generalised mean (power 4.0, of values from 1e-6 up) over the patches of the last layer." in said.out
@@ -70,6 +75,28 @@ def test_the_published_steps_and_a_pooling_are_taken_where_asked_for(raybench, g
 def test_options_that_would_do_nothing_are_refused(descriptor, options, words, raybench, given, model):
     said = raybench("check", *given, "--descriptor", descriptor.format(model=model), *options)
     only_line(said, words)
+
+
+def test_a_folder_in_a_bucket_gives_the_same_table_in_process_and_on_devices(
+    raybench, given, model, tmp_path, local_ray, s3
+):
+    bucket = s3.bucket("named-models")
+    for path in model.iterdir():
+        storage.publish(f"{bucket}/tiny-vit/{path.name}", path.read_bytes())
+    tables = set()
+    for name, spec, more in (
+        ("inline", f"hf:{model}", ("--ray", "off")),
+        ("remote", "hf:s3://named-models/tiny-vit", ("--gpus", "2", "--batch-size", "3")),
+    ):
+        said = raybench("run", *given, "--descriptor", spec, "--out", tmp_path / name, *more)
+        assert said.code == 0, said.err
+        tables.add((tmp_path / name / "disc_metrics.csv").read_bytes())
+    assert len(tables) == 1
+
+
+def test_each_kind_has_an_extra_of_its_name():
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert set(IMAGE_MODEL_NAMES) <= set(project["optional-dependencies"])
 
 
 def test_the_lists_say_which_extra_a_model_by_name_needs(raybench):

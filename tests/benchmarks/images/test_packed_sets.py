@@ -73,7 +73,7 @@ def test_features_serve_without_the_archives(raybench, packed, tmp_path):
         shutil.copy(packed / name, tmp_path / name)
     shutil.copytree(packed / "disc", tmp_path / "disc", ignore=shutil.ignore_patterns("*.jpg"))
     run(raybench, tmp_path / "out", *sets(tmp_path), "--ray", "off")
-    again = ("rescore", tmp_path / "out", "--codecs", "PCAW8,Flat", "--progress", "none", "--out")
+    again = ("rescore", tmp_path / "out", "--codecs", "PCAW8,Flat", "--progress", "none", "--ray", "off", "--out")
     assert raybench(*again, tmp_path / "there").code == 0
     for archive in (*tmp_path.glob("*.tar"), *tmp_path.glob("*.zip")):
         archive.unlink()
@@ -109,12 +109,17 @@ def test_broken_members_are_left_out_where_the_user_says_so(raybench, packed, tm
     assert skipped == ["queries: Q00001: can't be read"]
 
 
-def test_check_and_plan_take_archives_and_leave_nothing(raybench, packed, tmp_path, monkeypatch):
+def test_check_takes_archives_and_leaves_nothing(raybench, packed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = {path: path.stat().st_mtime_ns for path in packed.iterdir()}
     assert raybench("check", "disc2021", *sets(packed), *HOW, "--ray", "off").code == 0
     assert {path: path.stat().st_mtime_ns for path in packed.iterdir()} == before
     assert not list(tmp_path.iterdir())
+
+
+def test_a_pattern_without_quotes_is_explained(raybench):
+    said = raybench("run", "disc2021", "--queries", "x-000.tar", "x-001.tar")
+    only_line(said, "a shell takes braces apart: put 'name-{000..009}.tar' in quotes")
 
 
 def test_the_index_goes_with_the_stages(raybench, packed, tmp_path):

@@ -282,6 +282,19 @@ def test_other_codecs_of_a_finished_run_need_no_extraction(landmarks, raybench, 
     assert raybench("verify", tmp_path / "a", "--share", "0.2").code == 0
 
 
+def test_a_finished_run_is_scored_again_when_its_images_are_gone(pictures, raybench, tmp_path):
+    run(raybench, tmp_path / "a", "--data", pictures, "--descriptor", "thumbnail", *INLINE)
+    shutil.rmtree(pictures)
+    given = ("--out", tmp_path / "b", "--codecs", "L2norm,Flat;Flat", "--ray", "off")
+    said = raybench("rescore", tmp_path / "a", *given)
+    assert said.code == 0, said.err
+    by_codec = rows_of(tmp_path / "b/tables/by_codec.csv")
+    assert [row for row in by_codec if row.pop("codec") == "Flat"] == rows_of(tmp_path / "a/revisited.csv")
+    computed = {one["name"]: one["computed"] for one in finished_manifest(str(tmp_path / "b")).stages}
+    assert computed["describe-images"] == computed["image-sizes"] == 0
+    only_line(raybench("rescore", tmp_path / "a", "--out", tmp_path / "c", "--set", "x", "--ray", "off"), "no set")
+
+
 def test_a_plan_of_a_run_is_made(landmarks, raybench):
     said = raybench(
         "plan", "revisited", "--data", landmarks, "--descriptor", "thumbnail", "--format", "json", "--ray", "off"
@@ -359,6 +372,7 @@ def test_a_pickled_truth_is_not_read_and_the_line_says_how_to_convert_it(raybenc
         (("--features", "DATA/nowhere"), "does not exist"),
         (("--data", "DATA"), "give one of --descriptor, --features"),
         (("--descriptor", "thumbnail"), "no --data"),
+        (("--data", "DATA", "--features", "DATA"), "--data would do nothing with --features"),
         (("--features", "DATA", "--exif-rotate", "true"), "--exif-rotate"),
         (("--features", "DATA", "--codecs", "PCA4,Flat"), "needs a training set"),
         (("--features", "DATA", "--codecs", "IVF4,Flat"), "can't stand before Flat"),

@@ -1,6 +1,7 @@
 """The same patches and pairs from every place one may enter give the same distances, and so the same table."""
 
 import csv
+import shutil
 
 import h5py
 import numpy as np
@@ -84,8 +85,89 @@ def test_vectors_by_number_and_by_name_give_the_same_distances(raybench, patches
 def test_results_read_back_to_the_same_table(raybench, patches, tmp_path):
     pairs = patches.written("list.csv", patches.named("p{}".format))
     run(raybench, tmp_path / "out", "--pairs", pairs, "--data", patches.singles(), "--descriptor", "meanstd")
-    run(raybench, tmp_path / "again", "--results", tmp_path / "out/results")
-    assert (tmp_path / "out/patch_pairs.csv").read_text() == (tmp_path / "again/patch_pairs.csv").read_text()
+    table = (tmp_path / "out/patch_pairs.csv").read_text()
+    for name, results in {"again": "out/results", "whole": "out", "file": "out/results/list.csv"}.items():
+        run(raybench, tmp_path / name, "--results", tmp_path / results)
+        assert (tmp_path / name / "patch_pairs.csv").read_text() == table
+
+
+def test_another_distance_needs_no_patch_again(raybench, patches, tmp_path):
+    cases = {
+        "sheets": (patches.sheets(), patches.written("list.txt", patches.phototour)),
+        "singles": (patches.singles(), patches.written("list.csv", patches.named("p{}".format))),
+        "strips": (patches.strips(), patches.written("s.csv", patches.named(lambda n: f"i_{n // 150}.ref.{n % 150}"))),
+    }
+    for name, (data, pairs) in cases.items():
+        given = ("--pairs", pairs, "--data", data, "--descriptor", "meanstd")
+        run(raybench, tmp_path / name, *given)
+        run(raybench, tmp_path / f"{name}-L1", *given, "--distance", "L1")
+        data.rename(patches.folder / "moved")
+        said = raybench("rescore", tmp_path / name, "--distance", "L1", "--out", tmp_path / "r", "--ray", "off")
+        assert said.code == 0, said.err
+        assert figures(tmp_path / "r") == figures(tmp_path / f"{name}-L1") != figures(tmp_path / name)
+        (patches.folder / "moved").rename(data)
+        (tmp_path / "r").rename(tmp_path / f"{name}-rescored")
+
+
+def test_singles_and_sheets_may_lie_in_an_archive(raybench, patches, expected, tmp_path):
+    by_name = patches.written("list.csv", patches.named("p{}".format))
+    for kind in ("tar", "zip"):
+        archive = shutil.make_archive(str(patches.folder / "patches"), kind, patches.singles(f"singles-{kind}"))
+        run(raybench, tmp_path / kind, "--pairs", by_name, "--data", archive, *BLOCK)
+        assert_right(tmp_path / kind, patches, expected)
+    archive = shutil.make_archive(str(patches.folder / "sheets"), "zip", patches.sheets())
+    by_number = patches.written("list.txt", patches.phototour)
+    run(raybench, tmp_path / "sheets-zip", "--pairs", by_number, "--data", archive, *BLOCK)
+    assert_right(tmp_path / "sheets-zip", patches, expected)
+
+
+def test_a_run_is_verified_by_other_cuts(raybench, patches, tmp_path):
+    pairs = patches.written("list.txt", patches.phototour)
+    run(raybench, tmp_path / "out", "--pairs", pairs, "--data", patches.sheets(), "--descriptor", "resize")
+    said = raybench("verify", tmp_path / "out", "--share", "1")
+    assert said.code == 0, said.err
+    assert "unchanged" in said.out
+
+
+def test_colours_become_the_grey_of_strips(raybench, patches, expected, tmp_path):
+    from PIL import Image
+
+    singles = patches.singles()
+    for path in (singles / "deep").iterdir():
+        Image.open(path).convert("RGB").save(path, compress_level=1)
+    pairs = patches.written("list.csv", patches.named("p{}".format))
+    run(raybench, tmp_path / "out", "--pairs", pairs, "--data", singles, *BLOCK)
+    assert_right(tmp_path / "out", patches, expected)
+
+
+def test_a_limit_that_leaves_no_match_leaves_figures_empty(raybench, patches, tmp_path):
+    patches.lines.sort(key=lambda line: line[2])
+    pairs = patches.written("list.csv", patches.named("p{}".format))
+    run(
+        raybench,
+        tmp_path / "out",
+        "--pairs",
+        pairs,
+        "--data",
+        patches.singles(),
+        "--descriptor",
+        "meanstd",
+        "--limit",
+        9,
+    )
+    assert figures(tmp_path / "out") == [["9", "0", "", "", "", ""]]
+
+
+def test_the_worst_pairs_are_shown(raybench, patches, tmp_path):
+    import json
+
+    pairs = patches.written("list.csv", patches.named("p{}".format))
+    run(raybench, tmp_path / "out", "--pairs", pairs, "--data", patches.singles(), "--descriptor", "meanstd")
+    cases = json.loads((tmp_path / "out/pictures/cases.json").read_text())
+    assert {case["kind"] for case in cases} == {"missed", "false alarm"}
+    labelled = {frozenset((f"deep/p{a}.png", f"deep/p{b}.png")): match for a, b, match in patches.lines}
+    for case in cases:
+        assert labelled[frozenset(panel["name"] for panel in case["panels"])] == (case["kind"] == "missed")
 
 
 def test_points_are_drawn_where_the_list_says_them_and_pairs_elsewhere(raybench, patches, tmp_path):
