@@ -181,8 +181,12 @@ def search_sets_by(
     device: str,
     shard_size: int | None,
     global_candidates: bool,
+    spare: int = 0,
 ) -> dict[str, FoundNeighbours]:
-    """The same by several distances in one search, which costs as much as one where all references have one length."""
+    """The same by several distances in one search, which costs as much as one where all references have one length.
+
+    As many `spare` neighbours are found beyond the k, for who takes some away.
+    """
     for distance in distances:
         if distance not in SET_DISTANCES:
             raise ValueError(f"distance {distance!r}; there are {', '.join(SET_DISTANCES)}")
@@ -191,14 +195,14 @@ def search_sets_by(
         if not len(rows):
             raise DataError(f"{rows.role}: no vectors; a search needs at least one")
     # With one place to spare a list that holds all references ends open, by which global_pairs knows it is whole.
-    width = min(GLOBAL_FACTOR * k, len(among) + 1) if global_candidates else min(k, len(among))
+    width = min(GLOBAL_FACTOR * k + spare, len(among) + 1) if global_candidates else min(k + spare, len(among))
     tiles = Tiles.of_runs(len(asked), len(among), width, shard_size)
     stage = SearchRuns(asked, among, width, distances, tiles, on_device=device == "gpu")
     runs = run.map(stage, len(tiles), 1)
     merged = run.each(_merged_rows, _row_ranges(tiles, width), runs, tiles.slices, distances, version=1).whole
     nearest = {distance: run.each(_of_all_queries, [distance], merged, version=1).whole for distance in distances}
     return {
-        distance: FoundNeighbours(asked, among, distance, k, found, stage.on_device, shard_size)
+        distance: FoundNeighbours(asked, among, distance, k + spare, found, stage.on_device, shard_size)
         for distance, found in nearest.items()
     }
 

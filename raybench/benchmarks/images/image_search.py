@@ -119,10 +119,9 @@ class ImageSearch:
     def _search(self, run: Run, sets: Mapping[str, VectorSet], labels: Labels) -> dict[str, FoundNeighbours]:
         """One search serves both kinds of candidates and every normalisation, whose scores are inner products."""
         distances = ("squared_L2", "ip") if self.norms else ("squared_L2",)
-        k = self.job.options.k + most_junk(labels)
-        return search_sets_by(
-            distances, run, sets["queries"], sets["references"], k, **self._how(run), global_candidates=True
-        )
+        both = sets["queries"], sets["references"]
+        how = {**self._how(run), "global_candidates": True, "spare": most_junk(labels)}
+        return search_sets_by(distances, run, *both, self.job.options.k, **how)
 
     def _candidates(
         self,
