@@ -26,10 +26,11 @@ from raybench.benchmarks.images.figures import (
     copydays_table,
     score_blocks,
 )
+from raybench.benchmarks.images.image_options import ImageOptions, check_ways_in
 from raybench.benchmarks.images.mistakes import Database, draw_missed
 from raybench.benchmarks.images.preprocessing import preprocessing_notes
 from raybench.benchmarks.images.samples import copydays_samples
-from raybench.benchmarks.images.sets import ImageOptions, ImageSet, StoredVectors
+from raybench.benchmarks.images.sets import ImageSet, StoredVectors
 from raybench.benchmarks.images.ties import copydays_ties, note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome, ReportPicture
 from raybench.benchmarks.options import option
@@ -72,7 +73,7 @@ class CopydaysOptions(ImageOptions):
 
 def prepare(job: Job[CopydaysOptions]) -> CopydaysPlan:
     """Find and check everything that the job rests on; raises all problems together."""
-    image_sets.check_ways_in(job, ("descriptor", "features"))
+    check_ways_in(job, ("descriptor", "features"))
     options, problems = job.options, ProblemList()
     descriptor = layout = None
     image_sets.check_k(options.k, problems)

@@ -23,6 +23,7 @@ from raybench.benchmarks.images.figures import (
     disc_table,
 )
 from raybench.benchmarks.images.finished_predictions import PredictionsPlan, prepare_predictions
+from raybench.benchmarks.images.image_options import check_ways_in
 from raybench.benchmarks.images.image_search import ImageSearch
 from raybench.benchmarks.images.labelled_sets import Labels
 from raybench.benchmarks.images.samples import disc_samples
@@ -36,7 +37,7 @@ from raybench.table import columns_of, note_of
 
 def prepare(job: Job[DiscOptions]) -> DiscPlan | PredictionsPlan:
     """Read and check every file that the job rests on; raises all problems together."""
-    image_sets.check_ways_in(job, ("descriptor", "features", "results"))
+    check_ways_in(job, ("descriptor", "features", "results"))
     return prepare_predictions(job, job.options.results) if job.options.results else _prepare_sets(job)
 
 

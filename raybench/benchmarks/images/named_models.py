@@ -11,7 +11,7 @@ from raybench.descriptors.image_descriptors import ImageSpec, resolve_by_name
 from raybench.errors import ConfigError
 
 if TYPE_CHECKING:
-    from raybench.benchmarks.images.sets import ImageOptions
+    from raybench.benchmarks.images.image_options import ImageOptions
 
 MODEL, PUBLISHED = PREPROCESSING = ("model", "published")
 OF_WEIGHTS = ("backbone", "dims", "pool_param")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from raybench import storage
 from raybench.benchmarks.images import sets as image_sets
 from raybench.benchmarks.images.disc_sets import find_stored
+from raybench.benchmarks.images.image_options import IDLE, OF_NETWORKS
 from raybench.benchmarks.images.retrieval_options import RetrievalOptions
 from raybench.benchmarks.images.sets import ImageSet
 from raybench.benchmarks.job import Job
@@ -34,7 +35,7 @@ def find_sets(job: Job[RetrievalOptions], problems: ProblemList) -> Mapping[str,
     if options.features:
         if options.descriptor:
             problems.add(f"{job.benchmark}: give --descriptor or --features, not both")
-        _refuse_idle(job, image_sets.IDLE["features"], "--features", problems)
+        _refuse_idle(job, IDLE["features"], "--features", problems)
         return find_stored(options.features, job.limits, problems, NAMED_BY)
     uris = {role: getattr(options, role) or set_beside(options.data, role) for role in ROLES}
     for role in WANTED:
@@ -93,7 +94,7 @@ def _note_disagreement(
     elif images and not job.options.descriptor:
         problems.add(f"{job.benchmark}: images in {', '.join(images)} need a --descriptor; or give files of vectors")
     elif vectors:
-        idle = ("descriptor", *image_sets.OF_NETWORKS, "exif_rotate")
+        idle = ("descriptor", *OF_NETWORKS, "exif_rotate")
         _refuse_idle(job, idle, "vectors", problems)
 
 

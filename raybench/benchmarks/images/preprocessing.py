@@ -9,7 +9,7 @@ from raybench.descriptors.image_descriptors import ImageSpec
 from raybench.formats.images import FILTER, MEAN, STD, Preprocess, channel_values
 
 if TYPE_CHECKING:
-    from raybench.benchmarks.images.sets import ImageOptions
+    from raybench.benchmarks.images.image_options import ImageOptions
 
 
 def preprocess_of(options: ImageOptions) -> Preprocess:

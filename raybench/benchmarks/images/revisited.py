@@ -14,6 +14,7 @@ import numpy as np
 
 from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.images import sets as image_sets
+from raybench.benchmarks.images.image_options import ImageOptions, check_ways_in
 from raybench.benchmarks.images.preprocessing import preprocessing_notes
 from raybench.benchmarks.images.revisited_cases import draw_worst
 from raybench.benchmarks.images.revisited_figures import (
@@ -32,7 +33,7 @@ from raybench.benchmarks.images.revisited_figures import (
 )
 from raybench.benchmarks.images.revisited_inputs import Way, find_sets
 from raybench.benchmarks.images.revisited_sets import RevisitedSet, RevisitedSets
-from raybench.benchmarks.images.sets import ImageOptions, StoredVectors
+from raybench.benchmarks.images.sets import StoredVectors
 from raybench.benchmarks.images.ties import note_constant_sets
 from raybench.benchmarks.job import Benchmark, Job, Outcome
 from raybench.benchmarks.options import option
@@ -85,7 +86,7 @@ class RevisitedOptions(ImageOptions):
 
 def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
     """Read and check every file that the job rests on; raises all problems together."""
-    image_sets.check_ways_in(job, ("descriptor", "features"))
+    check_ways_in(job, ("descriptor", "features"))
     options, problems = job.options, ProblemList()
     root = options.features or options.data
     if root is None:

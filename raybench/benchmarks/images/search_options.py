@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raybench.benchmarks.images.sets import ImageOptions
+from raybench.benchmarks.images.image_options import ImageOptions
 from raybench.benchmarks.options import option
 
 DEFAULT_NORM = "1.0[0,2]"
