@@ -111,11 +111,11 @@ class RetrievalPlan:
         """The rows of the main table; a score norm leaves the order within a query, so standings are by distance."""
         known: dict[tuple[str, str], Mapped] = {}
         rankings = []
-        for row in [one.variant for one in searched.shown] if len(searched.labels) else []:
+        pairs, size = searched.labels.counted.pairs, self.search.job.shard_size
+        for row in [one.variant for one in searched.shown] if len(pairs) else []:
             by = row.codec, "squared_L2" if row.score_norm == NO_NORM else "ip"
             if by not in known:
                 queries, references = (searched.by_codec[row.codec][role] for role in ("queries", "references"))
-                pairs, size = searched.labels.pairs, self.search.job.shard_size
                 known[by] = pair_standings(run, queries, references, pairs, by[1], size)
             rankings.append(Ranking(row, known[by]))
         return rankings

@@ -44,6 +44,11 @@ class Labels:
     def junk(self) -> TruePairs:
         return self._pairs_at(self.gain == 0)
 
+    @property
+    def counted(self) -> Labels:
+        """Those of queries that have a relevant reference; of the others no ranking has a figure."""
+        return self.at(np.isin(self.pairs.query, self.relevant.query))
+
     def at(self, chosen: Flags) -> Labels:
         """Some of them."""
         return Labels(self._pairs_at(chosen), self.gain[chosen], self.hard[chosen])

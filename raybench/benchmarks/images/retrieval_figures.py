@@ -58,7 +58,7 @@ SHORT = (("mAP", "ap"), ("precision", "p"), ("recall", "r"), ("nDCG", "ndcg"))  
 
 @dataclass(frozen=True)
 class Ranking:
-    """A row of the main table, and the standings of all labelled pairs in it: one shard, a PairStandings."""
+    """A row of the main table, and the standings of the pairs of `Labels.counted` in it: one shard, a PairStandings."""
 
     variant: Variant
     standings: Mapped
@@ -73,12 +73,13 @@ class Ranking:
 
 def measure_queries(ranking: Ranking, labels: Labels, queries: int) -> Arrays:
     """The figures of every query (queries, MEANS), nan of one without relevant references; its positives, its junk."""
-    pairs, is_junk = labels.pairs, labels.gain == 0
-    ranks = QueryRanks.of(pairs.query, ranking.read().before, ~is_junk, is_junk)
+    counted = labels.counted
+    is_junk = counted.gain == 0
+    ranks = QueryRanks.of(counted.pairs.query, ranking.read().before, ~is_junk, is_junk)
     return {
-        "values": query_values(ranks, labels.gain, queries),
+        "values": query_values(ranks, counted.gain, queries),
         "positives": ranks.positives(queries),
-        "junk": np.bincount(pairs.query[is_junk], minlength=queries),
+        "junk": np.bincount(labels.junk.query, minlength=queries),
     }
 
 

@@ -16,7 +16,6 @@ from raybench.benchmarks.images.ties import pooled_best
 from raybench.benchmarks.ties import TiedFigure, tie_tables, tied_figures
 from raybench.engine.run import Run
 from raybench.formats.shardfile import Arrays
-from raybench.metrics.query_figures import Values
 from raybench.metrics.query_ranks import extreme_ranks
 from raybench.metrics.samples import FigureOf
 from raybench.table import Table, columns_of, figure_cells
@@ -47,18 +46,9 @@ def _tied(
 
 def mean_extremes(ranking: Ranking, labels: Labels) -> Arrays:
     """Both cases of the means that the main table has; tied are queries."""
-    pairs, is_junk, found = labels.pairs, labels.gain == 0, ranking.read()
-    queries, query = np.unique(pairs.query, return_inverse=True)
+    counted, found = labels.counted, ranking.read()
+    is_junk = counted.gain == 0
+    queries, query = np.unique(counted.pairs.query, return_inverse=True)
     both = extreme_ranks(query, found.fewest, found.most, ~is_junk, is_junk)
-    worst, best = (query_values(ranks, labels.gain, len(queries))[:, IN_MAIN_PLACES] for ranks in both)
-    counted = ~np.isnan(best[:, 0])
-    return {
-        "worst": _mean(worst[counted]),
-        "best": _mean(best[counted]),
-        "tied": np.count_nonzero(best[counted] > worst[counted], axis=0),
-    }
-
-
-def _mean(values: Values) -> Values:
-    means: Values = values.mean(axis=0) if len(values) else np.full(len(IN_MAIN_PLACES), np.nan)
-    return means
+    worst, best = (query_values(ranks, counted.gain, len(queries))[:, IN_MAIN_PLACES] for ranks in both)
+    return {"worst": worst.mean(axis=0), "best": best.mean(axis=0), "tied": np.count_nonzero(best > worst, axis=0)}
