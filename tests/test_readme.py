@@ -33,9 +33,11 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def all_data(folder, copies, landmarks):
+    from raybench.demo.own_images import make_own_images
     from raybench.demo.tss import make_tss
 
     make_tss(folder / "runs/demo/data/tss")
+    make_own_images(folder / "runs/demo/data/own")
     (folder / "runs/demo/data/copies").symlink_to(copies)
     (folder / "runs/demo/data/landmarks").symlink_to(landmarks)
     return folder
