@@ -1,6 +1,7 @@
 """What is in an archive: listed once, then kept in a store as an index, so that a later run does not read it again.
 
-An index is a shard file with checksums, named by the archive's URI, size and stamp. One that is broken is made again.
+An index is a shard file with checksums, named and labelled by the archive's URI, size and stamp. One that is broken, or
+another archive's, is made again.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ class ArchiveIndex:
     places: Places
     others: int
 
-    def encoded(self) -> bytes:
+    def encoded(self, key: str) -> bytes:
+        """The bytes of its file; `key` is the version of the archive that it is of."""
         arrays: shardfile.Arrays = {"letters": self.names.letters, "ends": self.names.ends, **self.places.columns()}
-        return shardfile.encode({**arrays, "others": np.array([self.others], np.int64)}, SUFFIX)
+        return shardfile.encode({**arrays, "others": np.array([self.others], np.int64)}, key + SUFFIX)
 
 
 def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, store: str) -> ArchiveIndex:
@@ -47,7 +49,7 @@ def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, sto
     uri = storage.join(store, FOLDER, key + SUFFIX) if store else ""
     if uri:
         try:
-            return _within(parsed_index(storage.read(uri), uri), archive)
+            return _within(parsed_index(storage.read(uri), uri, key), archive)
         except FileNotFoundError:
             pass
         except DataError as error:
@@ -55,14 +57,14 @@ def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, sto
     members = _listed(archive, wanted, limits)
     index = ArchiveIndex(PackedKeys.of(members.names), members.places, members.others)
     if uri:
-        storage.publish(uri, index.encoded())
+        storage.publish(uri, index.encoded(key))
     return index
 
 
-def parsed_index(data: bytes, name: str) -> ArchiveIndex:
-    """The index in a file's bytes; raises DataError."""
+def parsed_index(data: bytes, name: str, key: str) -> ArchiveIndex:
+    """The index in a file's bytes, which must be of this version of an archive; raises DataError."""
     with blamed_on_file(f"{name}: no index of an archive", "remove it"):
-        arrays = shardfile.decode(data, SUFFIX)
+        arrays = shardfile.decode(data, key + SUFFIX)
         ends, columns = arrays["ends"], {name: arrays[name] for name in DTYPES}
         if any(column.dtype != DTYPES[name] or column.shape != ends.shape for name, column in columns.items()):
             raise ValueError("other columns than names")

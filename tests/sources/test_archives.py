@@ -112,6 +112,21 @@ def test_a_broken_index_is_made_again(folder, tmp_path, caplog):
     assert storage.read(index) == data
 
 
+def test_the_index_of_another_archive_in_its_place_is_made_again(tmp_path, caplog):
+    archives, indexes = [], []
+    for number, names in enumerate((["a.jpg", "b.jpg"], ["b.jpg", "a.jpg"])):
+        (tmp_path / str(number)).mkdir()
+        for name in names:
+            (tmp_path / str(number) / name).write_bytes(name.encode() + bytes([number]))
+        archives.append(pack_tar(tmp_path / str(number), tmp_path / f"{number}.tar", names=names))
+        scan(archives[-1], store=f"{tmp_path}/store{number}")
+        indexes.append(next((tmp_path / f"store{number}/indexes").iterdir()))
+    shutil.copy(indexes[0], indexes[1])
+    images = scan(archives[1], store=f"{tmp_path}/store1")
+    assert [images.read(place) for place in range(2)] == [b"a.jpg\1", b"b.jpg\1"]
+    assert "the archive is listed again" in caplog.text
+
+
 def test_without_a_store_nothing_is_kept(folder, tmp_path):
     scan(pack_tar(folder, tmp_path / "x.tar"))
     assert [path.name for path in tmp_path.iterdir()] == ["x.tar"]
