@@ -2,7 +2,7 @@
 
 Headers alone are read. Hard and symbolic links lead to the member that they name; sparse members can't be read as they
 stand. A tar ends with a block of zeros: one without was cut short, as its last members may be missing. Members that no
-program would unpack as files (devices) are passed over; what stands behind the end, or is of an unknown kind, is refused.
+program would unpack as files (devices) are passed over; what stands behind the end, or has an unknown kind, is refused.
 """
 
 from __future__ import annotations

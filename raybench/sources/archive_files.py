@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.errors import DataError
+from raybench.errors import DataError, OutOfReach
 from raybench.formats.archive_members import LINK_TO_NOTHING, Places
 from raybench.formats.zip_members import HEAD_ROOM, zip_content
 from raybench.parallel import ahead, in_parallel
@@ -149,7 +149,7 @@ def _range(archive: Archive, start: int, end: int) -> bytes:
             _check_unchanged(archive)
         return storage.read_range(archive.uri, start, end)
     except FileNotFoundError:
-        raise DataError(f"{archive.uri}: is gone since it was listed; run again") from None
+        raise OutOfReach(f"{archive.uri}: is gone since it was listed; run again") from None
 
 
 @lru_cache(maxsize=2**16)
@@ -161,4 +161,4 @@ def _check_once(archive: Archive) -> None:
 def _check_unchanged(archive: Archive) -> None:
     now = storage.told(archive.uri)
     if (now.size_bytes, now.stamp) != (archive.size_bytes, archive.stamp):
-        raise DataError(f"{archive.uri}: was rewritten since it was listed; run again")
+        raise OutOfReach(f"{archive.uri}: was rewritten since it was listed; run again")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.digests import digest_of
-from raybench.errors import ConfigError, DataError, ProblemList
+from raybench.errors import ConfigError, DataError, OutOfReach, ProblemList
 from raybench.formats.image_lists import PARQUET, ImageList, lists_images, read_image_list
 from raybench.formats.limits import Limits
 from raybench.formats.names import name_order
@@ -57,7 +57,7 @@ class ListedFiles:
         try:
             return storage.read(uri) if count is None else storage.read_start(uri, count)
         except FileNotFoundError:
-            raise DataError(f"{uri}: is gone since {self.root} was read; run again") from None
+            raise OutOfReach(f"{uri}: is gone since {self.root} was read; run again") from None
 
     def read_each(self, places: Iterable[int]) -> Iterator[Content]:
         return contents_ahead(self, places)
