@@ -107,11 +107,14 @@ def read_start(uri: str, count: int) -> bytes:
     return BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, count)))
 
 
-def read_range(uri: str, start: int, end: int) -> bytes:
-    """Bytes start..end of a file that has them all; one that ends before is bad input."""
+def read_range(uri: str, start: int, end: int, stamp: str = "") -> bytes:
+    """Bytes start..end of a file that has them all; one that ends before is bad input.
+
+    A stamp that the file was told to have is compared where that costs nothing.
+    """
     path = local_path(uri)
     if path is None:
-        return BYTES_READ.of(remote.read_range(uri, start, end) if end > start else b"")
+        return BYTES_READ.of(remote.read_range(uri, start, end, stamp) if end > start else b"")
     data = BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, end - start, start)))
     if len(data) != end - start:
         raise OutOfReach(

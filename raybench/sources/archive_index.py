@@ -20,7 +20,7 @@ from raybench.formats.forward_bytes import ForwardBytes
 from raybench.formats.limits import Limits
 from raybench.formats.tar_members import tar_members
 from raybench.formats.zip_members import zip_members
-from raybench.sources.archive_files import Archive
+from raybench.sources.archive_files import Archive, check_unchanged
 from raybench.sources.packed_keys import PackedKeys
 
 FOLDER, SUFFIX, VERSION = "indexes", ".index", 1
@@ -55,6 +55,7 @@ def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, sto
         except DataError as error:
             logging.getLogger(__name__).warning("%s; the archive is listed again", error)
     members = _listed(archive, wanted, limits)
+    check_unchanged(archive)  # or this index would be kept as that of another version
     index = ArchiveIndex(PackedKeys.of(members.names), members.places, members.others)
     if uri:
         storage.publish(uri, index.encoded(key))
@@ -89,7 +90,7 @@ def _listed(archive: Archive, wanted: Wanted, limits: Limits) -> Members:
         raise DataError(f"{archive.uri}: is empty, expected an archive with images; copy it again")
     far_bytes = FAR_REMOTE_BYTES if storage.local_path(archive.uri) is None else FAR_BYTES
     file = ForwardBytes(
-        lambda start, end: storage.read_range(archive.uri, start, end) if end > start else b"",
+        lambda start, end: storage.read_range(archive.uri, start, end, archive.stamp) if end > start else b"",
         archive.size_bytes,
         far_bytes,
     )

@@ -39,7 +39,7 @@ def test_so_is_an_archive_that_is_replaced_while_a_run_goes_on(raybench, copies,
     sets = ("--queries", pack_tar(copies / "disc/val_query", tmp_path / "queries.tar"))
     command = ("run", "disc2021", "--data", copies / "disc", *sets, "--out", tmp_path / "out", *HOW)
     with monkeypatch.context() as away:
-        check = archive_files._check_unchanged
-        away.setattr(archive_files, "_check_unchanged", lambda archive: check(archive._replace(stamp="before")))
+        check = archive_files.check_unchanged
+        away.setattr(archive_files, "check_unchanged", lambda archive: check(archive._replace(stamp="before")))
         only_line(raybench(*command), "queries.tar: was rewritten since it was listed; run again")
     describes_all(raybench, command, tmp_path / "out")

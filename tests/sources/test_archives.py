@@ -159,6 +159,24 @@ def test_an_archive_that_was_rewritten_since_is_said(folder, tmp_path):
         images.read(0)
 
 
+def test_an_archive_that_is_replaced_as_it_is_read_or_listed_is_said(folder, tmp_path, monkeypatch):
+    archive, other = pack_tar(folder, tmp_path / "x.tar"), pack_tar(folder, tmp_path / "y.tar", "./")
+    images, read_range = scan(archive), storage.read_range
+
+    def replaced(*at):
+        if other.exists():
+            other.rename(archive)
+        return read_range(*at)
+
+    monkeypatch.setattr(storage, "read_range", replaced)
+    with pytest.raises(DataError, match=r"x\.tar: was rewritten since it was listed; run again"):
+        images.read(0)
+    pack_tar(folder, other)
+    with pytest.raises(InputError, match=r"x\.tar: was rewritten since it was listed; run again"):
+        scan(archive, store=f"{tmp_path}/store")
+    assert not storage.list_files(f"{tmp_path}/store")
+
+
 def test_a_folder_with_an_archives_name_is_a_folder(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "x.tar", symlinks=True)
     assert tuple(scan(tmp_path / "x.tar").keys) == tuple(scan(folder).keys)
@@ -256,3 +274,7 @@ def test_archives_on_object_storage_are_read_likewise(folder, tmp_path, s3):
     assert len(storage.list_files(f"{uri}/store")) == 8
     with pytest.raises(InputError, match=r"shard-007\.tar does not exist"):
         scan(f"{uri}/shards/shard-{{000..007}}.tar")
+    packed.read(0)
+    storage.publish(f"{uri}/x.ZIP", storage.read(f"{uri}/x.ZIP")[::-1])
+    with pytest.raises(DataError, match=r"x\.ZIP: was rewritten since it was listed; run again"):
+        packed.read(1)
