@@ -8,10 +8,12 @@ is never run, and weights are read as safetensors only. transformers is imported
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raybench.descriptors.hf_files import CONFIG, model_files, place_of, read_json
+from raybench.descriptors.hf_files import CONFIG, check_complete, model_files, place_of, read_json
 from raybench.descriptors.hf_preprocessing import preprocess_of_model
 from raybench.descriptors.model_folders import FoundModel
 from raybench.descriptors.models_by_name import ModelByName
@@ -40,7 +42,7 @@ class HfImages(ModelByName):
         """The files of a folder or of a name in the local cache."""
         name, where = place_of(given)
         files = model_files(f"hf:{given}", where, own_preprocessing)
-        read_json(files[CONFIG])
+        check_complete(read_json(files[CONFIG]), files[CONFIG])
         steps = preprocess_of_model(files, f"hf:{given}") if own_preprocessing else None
         return FoundModel(name, files, (), steps)
 
@@ -80,15 +82,16 @@ def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str], bool]:
     logs: Any = transformers.utils.logging  # without types
     logs.set_verbosity_error()
     logs.disable_progress_bar()
-    model, told = transformers.AutoModel.from_pretrained(
-        str(folder),
-        dtype=torch.float32,
-        local_files_only=True,
-        trust_remote_code=False,
-        use_safetensors=True,
-        output_loading_info=True,
-        ignore_mismatched_sizes=True,  # told below, with the tensor's name
-    )
+    with offline():
+        model, told = transformers.AutoModel.from_pretrained(
+            str(folder),
+            dtype=torch.float32,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # told below, with the tensor's name
+        )
     for key, found, expected in sorted(told["mismatched_keys"])[:1]:
         raise DataError(
             f"{path}: {len(told['mismatched_keys'])} tensors of its weights have another shape than its {CONFIG} says, "
@@ -105,6 +108,19 @@ def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str], bool]:
     projection = getattr(model, "visual_projection", None) if tower is not model else None
     parts = (prefix, "visual_projection.") if projection is not None else (prefix,)
     return tower, projection, [key.removeprefix(prefix) for key in missing if key.startswith(parts)], tower is not model
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Whatever else transformers may ask of the hub fails at once: `local_files_only` is for the model's own files."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def tokens_before(tower: torch.nn.Module) -> tuple[int, bool]:
