@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from raybench import storage
@@ -121,6 +123,19 @@ def check_complete(config: dict[str, Any], uri: str) -> None:
                 f"{uri}: takes its backbone from another model ({quoted(str(backbone))}), which transformers would "
                 "download; load it where there is a network, and save_pretrained(FOLDER) the backbone itself"
             )
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Whatever else transformers may ask of the hub fails at once: `local_files_only` is for the model's own files."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def _in_folder(folder: str) -> Where:

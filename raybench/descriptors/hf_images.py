@@ -8,12 +8,10 @@ is never run, and weights are read as safetensors only. transformers is imported
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raybench.descriptors.hf_files import CONFIG, check_complete, model_files, place_of, read_json
+from raybench.descriptors.hf_files import CONFIG, check_complete, model_files, offline, place_of, read_json
 from raybench.descriptors.hf_preprocessing import preprocess_of_model
 from raybench.descriptors.model_folders import FoundModel
 from raybench.descriptors.models_by_name import ModelByName
@@ -108,19 +106,6 @@ def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str], bool]:
     projection = getattr(model, "visual_projection", None) if tower is not model else None
     parts = (prefix, "visual_projection.") if projection is not None else (prefix,)
     return tower, projection, [key.removeprefix(prefix) for key in missing if key.startswith(parts)], tower is not model
-
-
-@contextmanager
-def offline() -> Iterator[None]:
-    """Whatever else transformers may ask of the hub fails at once: `local_files_only` is for the model's own files."""
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
 
 
 def tokens_before(tower: torch.nn.Module) -> tuple[int, bool]:

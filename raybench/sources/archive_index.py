@@ -17,6 +17,7 @@ from raybench.errors import DataError, blamed_on_file
 from raybench.formats import shardfile
 from raybench.formats.archive_members import Members, Places, Wanted
 from raybench.formats.forward_bytes import ForwardBytes
+from raybench.formats.images import SUFFIXES
 from raybench.formats.limits import Limits
 from raybench.formats.tar_members import tar_members
 from raybench.formats.zip_members import zip_members
@@ -45,7 +46,7 @@ class ArchiveIndex:
 
 def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, store: str) -> ArchiveIndex:
     """The wanted members of an archive, from the store if this version of it was listed before."""
-    key = digest_of("archive-index", VERSION, archive.uri, archive.size_bytes, version)
+    key = digest_of("archive-index", VERSION, SUFFIXES, archive.uri, archive.size_bytes, version)
     uri = storage.join(store, FOLDER, key + SUFFIX) if store else ""
     if uri:
         try:
