@@ -24,7 +24,7 @@ from raybench.formats.zip_members import zip_members
 from raybench.sources.archive_files import Archive, check_unchanged
 from raybench.sources.packed_keys import PackedKeys
 
-FOLDER, SUFFIX, VERSION = "indexes", ".index", 1
+FOLDER, SUFFIX, VERSION = "indexes", ".index", 2
 # A member that is further on than this is worth a request of its own, or a seek.
 FAR_BYTES, FAR_REMOTE_BYTES = 2**17, 2**22
 DTYPES = {"start": np.int64, "span": np.int64, "size": np.int64, "method": np.uint8, "crc": np.uint32}
