@@ -4,6 +4,7 @@
       InputError            the user's arguments or data: exit code 2, one line each
         ConfigError         an argument
         DataError           a file: what was expected, what was found, where, what to do
+          OutOfReach          a listed file that is gone, rewritten or closed: what it holds is not at fault
         StorageError        a URI that can't be reached: credentials, bucket, permission
           StorageUnavailable  a store that does not answer for now: nobody's fault, it may do so later
         ManifestMismatch    the output folder belongs to another run
@@ -48,6 +49,10 @@ class ConfigError(InputError):
 
 class DataError(InputError):
     """A file does not hold what its format says."""
+
+
+class OutOfReach(DataError):
+    """A file can't be read as it was listed. It is not broken, so it is never skipped, nor kept as such."""
 
 
 class StorageError(InputError):

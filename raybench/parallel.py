@@ -34,15 +34,16 @@ def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 def ahead(function: Callable[[T], R], items: Iterable[T], most: int) -> Iterator[R]:
     """The same as they are asked for: while one is used, the next are under way, or wait; `most` at once."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        asked: deque[Future[R]] = deque()
-        try:
-            for item in items:
-                asked.append(pool.submit(function, item))
-                if len(asked) == most:
-                    yield asked.popleft().result()
-            while asked:
+    pool = ThreadPoolExecutor(THREADS)
+    asked: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            asked.append(pool.submit(function, item))
+            if len(asked) == most:
                 yield asked.popleft().result()
-        finally:
-            for future in asked:  # of a caller that wants no more
-                future.cancel()
+        while asked:
+            yield asked.popleft().result()
+    finally:
+        # For a caller that wants no more. Not waited for: whoever closes this may be a thread of the pool, if that is
+        # where an abandoned loop is collected as garbage.
+        pool.shutdown(wait=False, cancel_futures=True)

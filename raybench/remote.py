@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from raybench.errors import StorageError, reason_of
+from raybench.errors import OutOfReach, StorageError, reason_of
 from raybench.parallel import in_parallel
 from raybench.retries import with_retries
 
@@ -57,9 +57,18 @@ def read(uri: str, told: Facts | None = None) -> bytes:
     return with_retries(uri, whole)
 
 
-def read_range(uri: str, start: int, end: int) -> bytes:
-    """Bytes start..end of a file that has them all."""
-    return with_retries(uri, lambda: _of_size(_fetched(uri, start, end), end - start))
+def read_range(uri: str, start: int, end: int, stamp: str = "") -> bytes:
+    """Bytes start..end of a file that has them all; of the version with this stamp, where answers tell (S3)."""
+    if not stamp or urlsplit(uri).scheme not in S3:
+        return with_retries(uri, lambda: _of_size(_fetched(uri, start, end), end - start))
+
+    def same_version() -> bytes:
+        data, told = _fetched_with_stamp(uri, start, end)
+        if told and told != stamp:
+            raise OutOfReach(f"{uri}: was rewritten since it was listed; run again")
+        return _of_size(data, end - start)
+
+    return with_retries(uri, same_version)
 
 
 def read_start(uri: str, count: int) -> bytes:
@@ -218,6 +227,24 @@ def _fetched(uri: str, start: int, end: int) -> bytes:
         if start == 0 and "InvalidRange" in f"{error} {error.__cause__}":  # no byte of an empty file can be asked for
             return b""
         raise
+
+
+def _fetched_with_stamp(uri: str, start: int, end: int) -> tuple[bytes, str]:
+    """A range of an object on S3, and the stamp in the same answer: a question before it would be about another."""
+    from fsspec.asyn import sync
+
+    filesystem = _filesystem(uri)
+    bucket, key, _ = filesystem.split_path(uri)
+
+    async def fetch() -> tuple[bytes, str]:
+        answer = await filesystem._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")
+        try:
+            return await answer["Body"].read(), str(answer.get("ETag") or "")
+        finally:
+            answer["Body"].close()
+
+    data, told = sync(filesystem.loop, fetch)
+    return bytes(data), str(told)
 
 
 def _of_size(data: bytes, size_bytes: int) -> bytes:

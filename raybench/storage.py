@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from raybench import atomic_files, disk, node_cache, remote
 from raybench.atomic_files import make_folder, replacing
 from raybench.digests import digest_of, digest_of_bytes
-from raybench.errors import ConfigError, DataError, StorageError
+from raybench.errors import ConfigError, DataError, OutOfReach, StorageError
 from raybench.parallel import in_parallel
 from raybench.retries import PASSING_ERRNOS, with_retries
 
@@ -107,14 +107,19 @@ def read_start(uri: str, count: int) -> bytes:
     return BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, count)))
 
 
-def read_range(uri: str, start: int, end: int) -> bytes:
-    """Bytes start..end of a file that has them all; one that ends before is bad input."""
+def read_range(uri: str, start: int, end: int, stamp: str = "") -> bytes:
+    """Bytes start..end of a file that has them all; one that ends before is bad input.
+
+    A stamp that the file was told to have is compared where that costs nothing.
+    """
     path = local_path(uri)
     if path is None:
-        return BYTES_READ.of(remote.read_range(uri, start, end) if end > start else b"")
+        return BYTES_READ.of(remote.read_range(uri, start, end, stamp) if end > start else b"")
     data = BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, end - start, start)))
     if len(data) != end - start:
-        raise DataError(f"{uri}: ends at byte {start + len(data):,}, expected {end:,} or more; it was cut or rewritten")
+        raise OutOfReach(
+            f"{uri}: ends at byte {start + len(data):,}, expected {end:,} or more; it was cut or rewritten"
+        )
     return data
 
 
@@ -125,7 +130,7 @@ def _content(uri: str, path: Path, count: int = -1, start: int = 0) -> bytes:
             file.seek(start)
             return _exactly(file, count) if count >= 0 else file.read()
     except PermissionError as error:
-        raise DataError(f"{uri}: can't be read ({error.strerror}); check its permissions") from error
+        raise OutOfReach(f"{uri}: can't be read ({error.strerror}); check its permissions") from error
     except OSError as error:
         if error.errno in NOWHERE and path.is_symlink():
             raise DataError(f"{uri}: is a link to {path.readlink()}, which is not there; mend or remove it") from error

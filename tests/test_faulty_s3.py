@@ -10,13 +10,15 @@ from urllib.parse import urlsplit
 
 import pytest
 import s3fs
+from archives import pack_tar
 from conftest import GOLDEN, Said, only_line
 from faulty_s3 import bursts, none, once_published, sometimes
 
 from raybench import remote, retries, storage
 from raybench.engine.shards import Shards
 from raybench.engine.stages import Mapped
-from raybench.errors import StorageError, StorageUnavailable
+from raybench.errors import OutOfReach, StorageError, StorageUnavailable
+from raybench.sources.image_files import ImageFiles
 
 CONTENT = bytes(number % 251 for number in range(100_000))
 
@@ -69,6 +71,32 @@ def test_what_is_read_is_what_was_published(bucket, faulty, short_pauses, monkey
         begin(faulty, first(kind))
         assert READS[how](uri), kind
         assert faulty.happened[kind] > 0, kind
+
+
+def test_a_range_of_one_version_is_read_through_faults_and_of_another_never(bucket, faulty, short_pauses):
+    uri = f"{bucket}/file"
+    storage.publish(uri, CONTENT)
+    stamp = storage.told(uri).stamp
+    for kind in (*REFUSED, *DAMAGED):
+        begin(faulty, first(kind))
+        assert storage.read_range(uri, 10, 90_000, stamp) == CONTENT[10:90_000], kind
+        assert faulty.happened[kind] > 0, kind
+    faulty.fault = none
+    storage.publish(uri, CONTENT[::-1])
+    with pytest.raises(OutOfReach, match="file: was rewritten since it was listed; run again"):
+        storage.read_range(uri, 10, 90_000, stamp)
+
+
+def test_an_archive_is_listed_and_read_through_faults(bucket, faulty, short_pauses, tmp_path):
+    for number in range(60):
+        (tmp_path / f"{number:02d}.jpg").write_bytes(bytes([number]) * 30_000)
+    storage.publish(f"{bucket}/x.tar", pack_tar(tmp_path, tmp_path / "x.tar").read_bytes())
+    begin(faulty, sometimes(0.5, *REFUSED, *DAMAGED))
+    for _ in range(4):
+        images = ImageFiles.scan(f"{bucket}/x.tar", store=f"{bucket}/store")
+        assert [data[:1] for data in images.files.read_each(range(60))] == [bytes([number]) for number in range(60)]
+    faulty.fault = none
+    assert sum(faulty.happened.values()) > 3
 
 
 def test_what_is_published_arrives_whole(bucket, faulty, short_pauses):

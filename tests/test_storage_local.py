@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -463,6 +464,28 @@ def test_an_error_of_one_comes_at_its_place():
     assert [next(results) for _ in range(3)] == [0, 0, 1]
     with pytest.raises(ZeroDivisionError):
         next(results)
+
+
+def test_a_loop_that_was_left_may_be_closed_by_one_of_its_own_threads():
+    left, closed = threading.Event(), list[Exception | None]()
+
+    def close(item):
+        if item == 1 and left.wait(30):
+            try:
+                results.close()
+                closed.append(None)
+            except RuntimeError as error:
+                closed.append(error)
+        return item
+
+    results = ahead(close, range(9), most=2)
+    assert next(results) == 0
+    left.set()
+    for _ in range(300):
+        if closed:
+            break
+        time.sleep(0.1)
+    assert closed == [None]
 
 
 def test_no_folder_is_not_the_root_of_the_disk():

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from raybench import storage
 from raybench.descriptors.model_folders import Where
-from raybench.errors import ConfigError, DataError, reason_of
+from raybench.errors import ConfigError, DataError, quoted, reason_of
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PREPROCESSORS = ("preprocessor_config.json", "processor_config.json")  # the second nests it, beside a tokenizer's
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin", "pytorch_model.pth")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
+ATTENTION = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal")
+OWN_ATTENTION = (None, "eager", "sdpa")  # transformers takes any other from a library, or downloads its code
 MOST_JSON_BYTES = 16 * 2**20
 
 
@@ -92,6 +96,46 @@ def read_json(uri: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DataError(f"{uri}: expected a JSON object, found {type(found).__name__}")
     return found
+
+
+def check_complete(config: dict[str, Any], uri: str) -> None:
+    """Raise if a config names code or another model: transformers would fetch them, and no digest would cover them."""
+    parts: list[Any] = [config]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, list):
+            parts += part
+        if not isinstance(part, dict):
+            continue
+        parts += part.values()
+        for key in ATTENTION:
+            asked = part.get(key)
+            for one in asked.values() if isinstance(asked, dict) else [asked]:
+                if one not in OWN_ATTENTION:
+                    raise DataError(
+                        f"{uri}: {key} is {quoted(str(one))}, expected eager or sdpa: others are code that "
+                        "transformers downloads; remove it"
+                    )
+        backbone = part.get("backbone")
+        is_other = isinstance(backbone, str) and part.get("backbone_config") is None
+        if part.get("use_pretrained_backbone") or (is_other and not str(part.get("model_type")).startswith("timm")):
+            raise DataError(
+                f"{uri}: takes its backbone from another model ({quoted(str(backbone))}), which transformers would "
+                "download; load it where there is a network, and save_pretrained(FOLDER) the backbone itself"
+            )
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Whatever else transformers may ask of the hub fails at once: `local_files_only` is for the model's own files."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def _in_folder(folder: str) -> Where:

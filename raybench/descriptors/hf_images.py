@@ -11,7 +11,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raybench.descriptors.hf_files import CONFIG, model_files, place_of, read_json
+from raybench.descriptors.hf_files import CONFIG, check_complete, model_files, offline, place_of, read_json
 from raybench.descriptors.hf_preprocessing import preprocess_of_model
 from raybench.descriptors.model_folders import FoundModel
 from raybench.descriptors.models_by_name import ModelByName
@@ -40,7 +40,7 @@ class HfImages(ModelByName):
         """The files of a folder or of a name in the local cache."""
         name, where = place_of(given)
         files = model_files(f"hf:{given}", where, own_preprocessing)
-        read_json(files[CONFIG])
+        check_complete(read_json(files[CONFIG]), files[CONFIG])
         steps = preprocess_of_model(files, f"hf:{given}") if own_preprocessing else None
         return FoundModel(name, files, (), steps)
 
@@ -80,15 +80,16 @@ def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str], bool]:
     logs: Any = transformers.utils.logging  # without types
     logs.set_verbosity_error()
     logs.disable_progress_bar()
-    model, told = transformers.AutoModel.from_pretrained(
-        str(folder),
-        dtype=torch.float32,
-        local_files_only=True,
-        trust_remote_code=False,
-        use_safetensors=True,
-        output_loading_info=True,
-        ignore_mismatched_sizes=True,  # told below, with the tensor's name
-    )
+    with offline():
+        model, told = transformers.AutoModel.from_pretrained(
+            str(folder),
+            dtype=torch.float32,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # told below, with the tensor's name
+        )
     for key, found, expected in sorted(told["mismatched_keys"])[:1]:
         raise DataError(
             f"{path}: {len(told['mismatched_keys'])} tensors of its weights have another shape than its {CONFIG} says, "

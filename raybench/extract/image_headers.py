@@ -5,6 +5,7 @@ What is wrong with a file is kept beside the sizes, so that all broken ones are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
-from raybench.errors import DataError
+from raybench.errors import DataError, OutOfReach, ProblemList
 from raybench.formats.shardfile import Arrays
 from raybench.sources.image_files import ImageFiles
 
 FILES_PER_SHARD = 4_096  # of which headers are read
 HEADERS_AT_ONCE = 256
+SHOWN = 5
 # Most headers end before the first, some (a large profile or preview comes first) before the second; None is the whole.
 HEAD_BYTES = (16 * 2**10, 256 * 2**10, None)
 
@@ -55,6 +57,7 @@ class ImageSizes:
                 heads = self.images.files.read_starts(wanted, count)
                 # Not in threads: Pillow's warnings can't be turned off for one of them.
                 found.update((item, self._size(item, head)) for item, head in zip(wanted, heads, strict=True))
+        self._check_there(look for look in found.values() if isinstance(look, OutOfReach))
         return [found[item] for item in range(shard.start, shard.stop)]
 
     def compute(self, payload: list[tuple[int, int] | DataError]) -> Arrays:
@@ -68,6 +71,12 @@ class ImageSizes:
 
     def keys(self, shard: Shard) -> str:
         return f"{self.images.uri(shard.start)} … {self.images.keys[shard.stop - 1]}"
+
+    def _check_there(self, away: Iterable[OutOfReach]) -> None:
+        """Raise for these images: kept as broken, they would be found so once they are back."""
+        problems, lines = ProblemList(), list(dict.fromkeys(map(str, away)))
+        problems.add_first(lines[:SHOWN], len(lines), self.images.root, "images that can't be read")
+        problems.check()
 
     def _size(self, item: int, head: bytes | DataError) -> tuple[int, int] | DataError:
         if isinstance(head, DataError):

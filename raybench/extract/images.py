@@ -25,7 +25,7 @@ from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError, Problems
+from raybench.errors import DataError, OutOfReach, Problems
 from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.extract.image_headers import Headers, read_headers
 from raybench.extract.joined_sets import join_shards
@@ -140,8 +140,8 @@ class DescribeImages:
                 if isinstance(data, DataError):
                     raise data
                 image, is_cut = self.images.readable(index, data, self.how.exif_rotate)
-            except DataError:
-                if not self.how.skip:
+            except DataError as error:
+                if not self.how.skip or isinstance(error, OutOfReach):
                     raise
                 yield index, None
             else:

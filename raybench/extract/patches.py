@@ -23,7 +23,7 @@ from raybench.digests import digest_of
 from raybench.engine.run import FAN_IN, Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError, ProblemList
+from raybench.errors import DataError, OutOfReach, ProblemList
 from raybench.extract.checked_rows import broken_rows, checked_rows
 from raybench.extract.narrow_rows import as_bytes, compact
 from raybench.formats.shardfile import Arrays
@@ -307,8 +307,8 @@ def _readable(source: Source, shard: Shard, skip: bool, wanted: frozenset[int]) 
     for item in range(shard.start, shard.stop):
         try:
             items.extend(source.read(item, item + 1))
-        except DataError:
-            if not skip and item in wanted:
+        except DataError as error:
+            if item in wanted and (not skip or isinstance(error, OutOfReach)):
                 raise
             items.append((source.uri(item), None))
     return items

@@ -5,6 +5,7 @@ Only members that are wanted are kept, by their names as a folder would list the
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 STORED, DEFLATED = 0, 8  # methods, by the numbers of zip
 LINK_TO_NOTHING = 255  # instead of a method: a link to what is not among the wanted members
+
+HERE = re.compile(r"^(?:\./+)+")  # not one after the other: a name of a megabyte would take minutes
 
 Wanted = Callable[[str], bool]
 
@@ -79,6 +82,4 @@ def as_listed(name: str) -> str:
     >>> as_listed("./a/b.jpg"), as_listed("a.jpg")
     ('a/b.jpg', 'a.jpg')
     """
-    while name.startswith("./"):
-        name = name[2:].lstrip("/")
-    return name
+    return HERE.sub("", name)

@@ -38,10 +38,10 @@ def strings(values: Iterable[Any]) -> Strings:
 def stems(names: Strings) -> Strings:
     """Names without folders and image suffix, as DISC names its images.
 
-    >>> stems(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG", "R4.jp2"])).to_pylist()
+    >>> stems(strings(["train/T000001.jpg", "Q00002", "a.b/R000003.PNG", "two\\nlines/R4.jp2"])).to_pylist()
     ['T000001', 'Q00002', 'R000003', 'R4']
     """
-    return without_suffix(pc.replace_substring_regex(names, r"^.*/", ""))
+    return without_suffix(pc.replace_substring_regex(names, r"(?s)^.*/", ""))
 
 
 def without_suffix(names: Strings) -> Strings:

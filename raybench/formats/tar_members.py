@@ -1,7 +1,8 @@
 """Tar archives: where each member lies. POSIX ustar and PAX, GNU's long names, and what came before them.
 
 Headers alone are read. Hard and symbolic links lead to the member that they name; sparse members can't be read as they
-stand. A tar ends with a block of zeros: one without was cut short, as its last members may be missing.
+stand. A tar ends with a block of zeros: one without was cut short, as its last members may be missing. Members that no
+program would unpack as files (devices) are passed over; what stands behind the end, or has an unknown kind, is refused.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from raybench.formats.forward_bytes import ForwardBytes
 BLOCK = 512
 ZEROS = bytes(BLOCK)
 MOST_EXTENDED_BYTES = 2**20  # of a header that says more about the next member, such as its long name
+MOST_PADDING = 2**16  # of zeros behind the end, where another archive is looked for
 MOST_LINKS = 40  # one to the other
 HARD_LINK, SYMBOLIC_LINK, SPARSE = b"1", b"2", b"S"
 FILES = (b"0", b"\0", b"7")
 WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders
+FOLDER_OR_DEVICE = (b"3", b"4", b"5", b"6")
 LONG_NAME, LONG_LINK, EXTENDED, FOR_ALL = b"L", b"K", b"x", b"g"
+USED, SPARSE_KEY = (b"path", b"linkpath", b"size"), b"GNU.sparse"  # of what PAX headers say
 ODD_BYTES = "surrogateescape"  # as Python reads file names that are no UTF-8
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"(\xb5/\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
@@ -49,7 +53,21 @@ def tar_members(file: ForwardBytes, name: str, wanted: Wanted) -> Members:
             _note(found, links, header, kind, said, (content, size), name, wanted)
             said = {}
         at = content + _padded(size)
+    _check_end(file, name, at)
     return _with_links(found, links)
+
+
+def _check_end(file: ForwardBytes, name: str, at: int) -> None:
+    """Refuse another archive behind the end, as `cat` puts it there: its members would be missing without a word."""
+    for start in range(at, min(at + MOST_PADDING, file.size_bytes), BLOCK):
+        block = file.take(start, BLOCK)
+        if block.strip(b"\0"):
+            if _is_header(block):
+                raise DataError(
+                    f"{name}: holds another archive behind its end, at byte {start:,}; name each archive "
+                    "(name-{000..009}.tar), or join them with `tar --concatenate`"
+                )
+            return
 
 
 def _note(
@@ -64,10 +82,12 @@ def _note(
 ) -> None:
     """Keep one member, or a link, if it is wanted."""
     member = as_listed((said.get(b"path") or _name_in(header)).decode(errors=ODD_BYTES))
-    if not wanted(member) or kind not in (*FILES, SPARSE, HARD_LINK, SYMBOLIC_LINK):
+    if not wanted(member) or kind in FOLDER_OR_DEVICE:
         found.others += kind in FILES
         return
-    if kind == SPARSE or any(key.startswith(b"GNU.sparse") for key in said):
+    if kind not in (*FILES, SPARSE, HARD_LINK, SYMBOLIC_LINK):
+        raise DataError(f"{name}: {member} is no file, but of kind {kind!r}; {PACK_AGAIN}")
+    if kind == SPARSE or SPARSE_KEY in said:
         raise DataError(f"{name}: {member} is sparse, so it can't be read by range; {PACK_AGAIN}, without --sparse")
     if kind in FILES:
         found.add(member, place[0], place[1], place[1])
@@ -98,8 +118,7 @@ def _with_links(found: MemberList, links: dict[str, str]) -> Members:
 
 def _checked(header: bytes, name: str, at: int) -> int:
     """The size that a header says, once its checksum is found right."""
-    stated = header[148:156].strip(b" \0")
-    if not stated.isdigit() or sum(header) - sum(header[148:156]) + 256 != _octal(stated):
+    if not _is_header(header):
         if at:
             raise DataError(f"{name}: is damaged at byte {at:,} (no tar header there); copy it or {PACK_AGAIN}")
         packed = next((kind for start, kind in COMPRESSED.items() if header.startswith(start)), None)
@@ -109,6 +128,11 @@ def _checked(header: bytes, name: str, at: int) -> int:
             )
         raise DataError(f"{name}: is no tar archive (its first block is no tar header); {PACK_AGAIN}")
     return _whole(header[124:136], name, at, octal=True)
+
+
+def _is_header(block: bytes) -> bool:
+    stated = block[148:156].strip(b" \0")
+    return stated.isdigit() and sum(block) - sum(block[148:156]) + 256 == _octal(stated)
 
 
 def _whole(field: bytes, name: str, at: int, octal: bool = False) -> int:
@@ -144,7 +168,8 @@ def _extended(file: ForwardBytes, name: str, at: int, kind: bytes, size: int) ->
         if not record or start + length > len(body):
             raise DataError(f"{name}: is damaged at byte {at:,} (no PAX header); copy it or {PACK_AGAIN}")
         key, _, value = record.partition(b"=")
-        found[key] = value
+        if key in USED or key.startswith(SPARSE_KEY):
+            found[SPARSE_KEY if key not in USED else key] = value
         start += length
     return found
 

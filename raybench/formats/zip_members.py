@@ -31,7 +31,7 @@ IN_ZIP_64 = 0xFFFFFFFF  # instead of a size or place
 BYTES_PER_PIXEL = 8  # of a picture's file at most
 HEAD_ROOM = 2**12  # for a member's own header, where only the start of its data is read
 METHODS = {9: "deflate64", 12: "bzip2", 14: "LZMA", 93: "zstd", 95: "xz", 99: "AES"}
-UNIX, FILE_KIND, LINK_KIND = 3, 0o170000, 0o120000
+WINDOWS, UNIX, FILE_KIND, LINK_KIND = 0, 3, 0o170000, 0o120000
 SHOWN = 5
 
 
@@ -57,7 +57,7 @@ def zip_members(file: ForwardBytes, name: str, wanted: Wanted, limits: Limits = 
         fields = ENTRY.unpack(fixed)
         name_bytes, extra_bytes, comment_bytes = fields[10:13]
         tail = file.take(at + ENTRY.size, name_bytes + extra_bytes)
-        member = as_listed(_member_name(tail[:name_bytes], fields[3], tail[name_bytes:]))
+        member = as_listed(_with_slashes(_member_name(tail[:name_bytes], fields[3], tail[name_bytes:]), fields[1]))
         packed, size, start = _sizes(fields, tail[name_bytes:], name, member)
         starts.append(start + directory.shift)
         at += ENTRY.size + name_bytes + extra_bytes + comment_bytes
@@ -130,6 +130,11 @@ def _member_name(stored: bytes, flags: int, extra: bytes) -> str:
         return stored.decode()
     except UnicodeDecodeError:
         return stored.decode(errors="surrogateescape") if flags & UTF_8 else stored.decode("cp437")
+
+
+def _with_slashes(name: str, made_by: int) -> str:
+    """A name from Windows, where some programs write its own separator, as it is unpacked."""
+    return name.replace("\\", "/") if made_by >> 8 == WINDOWS and "/" not in name else name
 
 
 def _extras(extra: bytes) -> list[tuple[int, bytes]]:

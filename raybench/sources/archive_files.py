@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.errors import DataError
+from raybench.errors import DataError, OutOfReach
 from raybench.formats.archive_members import LINK_TO_NOTHING, Places
 from raybench.formats.zip_members import HEAD_ROOM, zip_content
 from raybench.parallel import ahead, in_parallel
@@ -142,23 +142,33 @@ def _range(archive: Archive, start: int, end: int) -> bytes:
     """Bytes of an archive that is still as it was listed."""
     if start == end:
         return b""
+    is_near = storage.local_path(archive.uri) is not None
+    if not is_near:
+        _check_once(archive)
     try:
-        if storage.local_path(archive.uri) is None:
-            _check_once(archive)
-        else:
-            _check_unchanged(archive)
-        return storage.read_range(archive.uri, start, end)
+        data = storage.read_range(archive.uri, start, end, archive.stamp)
     except FileNotFoundError:
-        raise DataError(f"{archive.uri}: is gone since it was listed; run again") from None
+        raise _gone(archive) from None
+    if is_near:
+        check_unchanged(archive)  # behind it, or what is put in its place between would not show
+    return data
 
 
 @lru_cache(maxsize=2**16)
 def _check_once(archive: Archive) -> None:
-    """Once per process: each time would be as many requests again."""
-    _check_unchanged(archive)
+    """Once per process: each time would be as many requests again. S3 tells it with each answer besides."""
+    check_unchanged(archive)
 
 
-def _check_unchanged(archive: Archive) -> None:
-    now = storage.told(archive.uri)
+def check_unchanged(archive: Archive) -> None:
+    """Raise unless an archive still is what it was when it was listed."""
+    try:
+        now = storage.told(archive.uri)
+    except FileNotFoundError:
+        raise _gone(archive) from None
     if (now.size_bytes, now.stamp) != (archive.size_bytes, archive.stamp):
-        raise DataError(f"{archive.uri}: was rewritten since it was listed; run again")
+        raise OutOfReach(f"{archive.uri}: was rewritten since it was listed; run again")
+
+
+def _gone(archive: Archive) -> OutOfReach:
+    return OutOfReach(f"{archive.uri}: is gone since it was listed; run again")

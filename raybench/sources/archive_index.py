@@ -1,6 +1,7 @@
 """What is in an archive: listed once, then kept in a store as an index, so that a later run does not read it again.
 
-An index is a shard file with checksums, named by the archive's URI, size and stamp. One that is broken is made again.
+An index is a shard file with checksums, named and labelled by the archive's URI, size and stamp. One that is broken, or
+another archive's, is made again.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from raybench.errors import DataError, blamed_on_file
 from raybench.formats import shardfile
 from raybench.formats.archive_members import Members, Places, Wanted
 from raybench.formats.forward_bytes import ForwardBytes
+from raybench.formats.images import SUFFIXES
 from raybench.formats.limits import Limits
 from raybench.formats.tar_members import tar_members
 from raybench.formats.zip_members import zip_members
-from raybench.sources.archive_files import Archive
+from raybench.sources.archive_files import Archive, check_unchanged
 from raybench.sources.packed_keys import PackedKeys
 
-FOLDER, SUFFIX, VERSION = "indexes", ".index", 1
+FOLDER, SUFFIX, VERSION = "indexes", ".index", 2
 # A member that is further on than this is worth a request of its own, or a seek.
 FAR_BYTES, FAR_REMOTE_BYTES = 2**17, 2**22
 DTYPES = {"start": np.int64, "span": np.int64, "size": np.int64, "method": np.uint8, "crc": np.uint32}
@@ -36,33 +38,35 @@ class ArchiveIndex:
     places: Places
     others: int
 
-    def encoded(self) -> bytes:
+    def encoded(self, key: str) -> bytes:
+        """The bytes of its file; `key` is the version of the archive that it is of."""
         arrays: shardfile.Arrays = {"letters": self.names.letters, "ends": self.names.ends, **self.places.columns()}
-        return shardfile.encode({**arrays, "others": np.array([self.others], np.int64)}, SUFFIX)
+        return shardfile.encode({**arrays, "others": np.array([self.others], np.int64)}, key + SUFFIX)
 
 
 def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, store: str) -> ArchiveIndex:
     """The wanted members of an archive, from the store if this version of it was listed before."""
-    key = digest_of("archive-index", VERSION, archive.uri, archive.size_bytes, version)
+    key = digest_of("archive-index", VERSION, SUFFIXES, archive.uri, archive.size_bytes, version)
     uri = storage.join(store, FOLDER, key + SUFFIX) if store else ""
     if uri:
         try:
-            return _within(parsed_index(storage.read(uri), uri), archive)
+            return _within(parsed_index(storage.read(uri), uri, key), archive)
         except FileNotFoundError:
             pass
         except DataError as error:
             logging.getLogger(__name__).warning("%s; the archive is listed again", error)
     members = _listed(archive, wanted, limits)
+    check_unchanged(archive)  # or this index would be kept as that of another version
     index = ArchiveIndex(PackedKeys.of(members.names), members.places, members.others)
     if uri:
-        storage.publish(uri, index.encoded())
+        storage.publish(uri, index.encoded(key))
     return index
 
 
-def parsed_index(data: bytes, name: str) -> ArchiveIndex:
-    """The index in a file's bytes; raises DataError."""
+def parsed_index(data: bytes, name: str, key: str) -> ArchiveIndex:
+    """The index in a file's bytes, which must be of this version of an archive; raises DataError."""
     with blamed_on_file(f"{name}: no index of an archive", "remove it"):
-        arrays = shardfile.decode(data, SUFFIX)
+        arrays = shardfile.decode(data, key + SUFFIX)
         ends, columns = arrays["ends"], {name: arrays[name] for name in DTYPES}
         if any(column.dtype != DTYPES[name] or column.shape != ends.shape for name, column in columns.items()):
             raise ValueError("other columns than names")
@@ -87,7 +91,7 @@ def _listed(archive: Archive, wanted: Wanted, limits: Limits) -> Members:
         raise DataError(f"{archive.uri}: is empty, expected an archive with images; copy it again")
     far_bytes = FAR_REMOTE_BYTES if storage.local_path(archive.uri) is None else FAR_BYTES
     file = ForwardBytes(
-        lambda start, end: storage.read_range(archive.uri, start, end) if end > start else b"",
+        lambda start, end: storage.read_range(archive.uri, start, end, archive.stamp) if end > start else b"",
         archive.size_bytes,
         far_bytes,
     )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench import storage
-from raybench.errors import DataError
+from raybench.errors import DataError, OutOfReach
 from raybench.parallel import ahead, in_parallel
 from raybench.sources.packed_keys import PackedKeys
 
@@ -82,8 +82,8 @@ class FolderFiles:
             return storage.read(uri) if count is None else storage.read_start(uri, count)
         except FileNotFoundError:
             if not self.is_there:
-                raise DataError(f"{uri}: is gone, and what was computed from it is not in the store") from None
-            raise DataError(f"{uri}: is gone since the folder was listed; run again") from None
+                raise OutOfReach(f"{uri}: is gone, and what was computed from it is not in the store") from None
+            raise OutOfReach(f"{uri}: is gone since the folder was listed; run again") from None
 
     def read_each(self, places: Iterable[int]) -> Iterator[Content]:
         return contents_ahead(self, places)

@@ -29,6 +29,8 @@ class PackedKeys(Sequence[str]):
 
     @classmethod
     def of(cls, keys: Sequence[str]) -> PackedKeys:
+        if isinstance(keys, PackedKeys):
+            return keys
         coded = [key.encode(errors=ODD_BYTES) for key in keys]
         ends = np.cumsum(np.fromiter(map(len, coded), np.int64, len(coded)))
         return cls(np.frombuffer(b"".join(coded), np.uint8), ends)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,12 @@ class PatchSheets:
     def _count(self, item: int) -> int:
         first = self.numbers[item] * PER_SHEET
         return PER_SHEET if self.patches is None else min(max(self.patches - first, 0), PER_SHEET)
+
+
+def with_info(images: ImageFiles) -> ImageFiles:
+    """The pictures with the number of patches in their digest, since another says that other cells are patches."""
+    count = _patches(images)
+    return images if count is None else replace(images, digest=digest_of("with info.txt", images.digest, count))
 
 
 def _patches(images: ImageFiles) -> int | None:

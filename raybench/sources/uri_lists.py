@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.digests import digest_of
-from raybench.errors import ConfigError, DataError, ProblemList
+from raybench.errors import ConfigError, DataError, OutOfReach, ProblemList
 from raybench.formats.image_lists import PARQUET, ImageList, lists_images, read_image_list
 from raybench.formats.limits import Limits
 from raybench.formats.names import name_order
@@ -57,7 +57,7 @@ class ListedFiles:
         try:
             return storage.read(uri) if count is None else storage.read_start(uri, count)
         except FileNotFoundError:
-            raise DataError(f"{uri}: is gone since {self.root} was read; run again") from None
+            raise OutOfReach(f"{uri}: is gone since {self.root} was read; run again") from None
 
     def read_each(self, places: Iterable[int]) -> Iterator[Content]:
         return contents_ahead(self, places)
@@ -68,7 +68,11 @@ class ListedFiles:
 
 @dataclass(frozen=True)
 class OpenedList:
-    """The images of a list in name order, and the digest of them all."""
+    """The images of a list in name order, and the digest of them all.
+
+    It covers which file has which name, since sizes and stamps of several may be equal, but not the folder that they
+    have in common: moving them all changes nothing. By content that alone counts.
+    """
 
     files: ListedFiles
     digest: str
@@ -123,8 +127,11 @@ def open_list(root: str, by_content: bool, limits: Limits) -> OpenedList:
 
     ordered = order.tolist()
     versions = in_parallel(version, ordered)
-    identity = [(names[row], entries[row].size_bytes, one) for row, one in zip(ordered, versions, strict=True)]
     files = ListedFiles(root, tuple(names[row] for row in ordered), tuple(uris[row] for row in ordered))
+    identity = [(names[row], entries[row].size_bytes, one) for row, one in zip(ordered, versions, strict=True)]
+    if not by_content:
+        above = len(posixpath.commonprefix(files.uris).rpartition("/")[0])
+        return OpenedList(files, digest_of("image-list", identity, [uri[above:] for uri in files.uris]))
     return OpenedList(files, digest_of("image-list", identity))
 
 

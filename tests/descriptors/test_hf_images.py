@@ -1,3 +1,4 @@
+import json
 import pickle
 import shutil
 import socket
@@ -284,6 +285,41 @@ def test_a_broken_model_is_told_in_one_line(damage, folders, tmp_path):
         resolve_by_name(f"hf:{folder}", {}, None)
     assert len(caught.value.lines()) == 1 and "\n" not in str(caught.value)
     assert "broken" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"attn_implementation": "kernels-community/flash-attn"},
+        {"_attn_implementation_internal": {"vision_config": "someone/kernel"}},
+        {"vision_config": {"_attn_implementation": "flash_attention_2"}},
+        {"model_type": "dpt", "backbone": "facebook/dinov2-base", "use_pretrained_backbone": True},
+        {"model_type": "detr", "backbone": "microsoft/resnet-50", "use_timm_backbone": False},
+    ],
+)
+def test_a_config_that_names_code_or_another_model_is_refused(said, folders, hub, tmp_path):
+    folder = shutil.copytree(folders("vit"), tmp_path / "vit")
+    config = json.loads((folder / "config.json").read_text())
+    write_json(folder / "config.json", config | said)
+    with pytest.raises(DataError, match=r"config\.json: .*download") as caught:
+        resolve_by_name(f"hf:{folder}", {}, None)
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_is_asked_of_the_hub_while_a_model_is_loaded(folders, hub, monkeypatch):
+    tried = []
+
+    def from_pretrained(*_, **__):
+        with pytest.raises(huggingface_hub.errors.LocalEntryNotFoundError) as refused:
+            huggingface_hub.hf_hub_download("lab/other", "config.json")
+        tried.append(refused.value.__cause__)
+        raise OSError("no such model")
+
+    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", from_pretrained)
+    with pytest.raises(DataError, match="no such model"):
+        resolve_by_name(f"hf:{folders('vit')}", {}, None)
+    assert [type(error).__name__ for error in tried] == ["OfflineModeIsEnabled"]
+    assert not huggingface_hub.constants.HF_HUB_OFFLINE
 
 
 @pytest.mark.parametrize("lost", ["vision_model.post_layernorm.bias", "visual_projection.weight"])

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+import time
 
 import numpy as np
 import pytest
@@ -80,6 +81,12 @@ def test_links_lead_to_members_however_many_stand_between():
     assert (found.places.method == LINK_TO_NOTHING).tolist() == [False, False, True, True, False]
 
 
+def of_size(size):
+    info = tarfile.TarInfo("a.jpg")
+    info.size = size
+    return info.tobuf(tarfile.GNU_FORMAT) + bytes(2_048)
+
+
 def broken(change):
     data = bytearray(packed({"a.jpg": 700, "b.jpg": 700}))
     return bytes(change(data) or data)
@@ -96,12 +103,31 @@ def broken(change):
         (broken(lambda data: data[:1_536]), "is cut short"),
         (broken(lambda data: data[:3_072]), "is cut short"),
         (broken(lambda data: data.__setitem__(1_540, 7)), "is damaged at byte 1,536"),
+        (packed({"a.jpg": 3}) + packed({"b.jpg": 3}), "another archive behind its end, at byte 10,240"),
+        (packed({"a.jpg": 3}, type=b"M"), "a.jpg is no file, but of kind b'M'"),
+        (of_size(-1), "is cut short"),
+        (of_size(2**80), "is cut short"),
         (packed({"a.jpg": 3}, tarfile.PAX_FORMAT, pax_headers={"GNU.sparse.major": "1"}), "a.jpg is sparse"),
     ],
 )
 def test_what_is_broken_is_said(data, words):
     with pytest.raises(DataError, match=words):
         listed(data)
+
+
+def test_a_name_of_a_megabyte_takes_no_time():
+    name, start = "./" * 2**18 + "a.jpg", time.process_time()
+    info = tarfile.TarInfo(name)
+    assert listed(info.tobuf(tarfile.GNU_FORMAT) + bytes(1_024)).names == ["a.jpg"]
+    assert time.process_time() - start < 0.5
+
+
+def test_what_stands_behind_the_end_and_is_no_archive_is_let_pass():
+    assert listed(packed({"a.jpg": 3}) + b"padding" * 99).names == ["a.jpg"]
+
+
+def test_devices_are_no_images():
+    assert listed(packed({"a.jpg": 0}, type=tarfile.FIFOTYPE)).names == []
 
 
 def test_members_take_little_memory():

@@ -57,6 +57,17 @@ def test_more_members_than_sixteen_bits_count_are_read():
     assert len(listed(data).names) == 65_600
 
 
+def test_names_from_windows_have_slashes():
+    assert zipfile.ZipFile(io.BytesIO(packed({"b\\c.jpg": 1}))).infolist()[0].create_system == 3
+    data = bytearray(packed({"b\\c.jpg": 1, "d\\e/f.jpg": 1}))
+    assert listed(data).names == ["b\\c.jpg", "d\\e/f.jpg"]
+    at = data.index(b"PK\1\2")
+    for _ in range(2):  # who made each: Unix as Python writes it, FAT or NTFS as on Windows
+        data[at + 5] = 0
+        at = data.find(b"PK\1\2", at + 1)
+    assert listed(data).names == ["b/c.jpg", "d\\e/f.jpg"]
+
+
 def test_a_link_is_no_picture():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:

@@ -455,7 +455,7 @@ READERS = {
     "shard file": Reader(lambda data, _: shardfile.decode(data), seeds.shard_files, "shard", inputs=2_000),
     "tar": Reader(_tar, seeds.tars),
     "zip": Reader(_zip, seeds.zips, "zip"),
-    "archive index": Reader(lambda data, _: parsed_index(data, NAME), seeds.indexes, "shard"),
+    "archive index": Reader(lambda data, _: parsed_index(data, NAME, ""), seeds.indexes, "shard"),
     "image list .csv": Reader(_image_list(".csv"), lambda: [seeds.LIST, b"name,uri\n,a/b.jpg\nx,c.png\n"]),
     "image list .parquet": Reader(_image_list(".parquet"), seeds.image_lists),
     "listing": Reader(lambda data, _: parsed_listing(data, NAME), seeds.listings, "shard"),

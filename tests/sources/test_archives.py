@@ -112,6 +112,21 @@ def test_a_broken_index_is_made_again(folder, tmp_path, caplog):
     assert storage.read(index) == data
 
 
+def test_the_index_of_another_archive_in_its_place_is_made_again(tmp_path, caplog):
+    archives, indexes = [], []
+    for number, names in enumerate((["a.jpg", "b.jpg"], ["b.jpg", "a.jpg"])):
+        (tmp_path / str(number)).mkdir()
+        for name in names:
+            (tmp_path / str(number) / name).write_bytes(name.encode() + bytes([number]))
+        archives.append(pack_tar(tmp_path / str(number), tmp_path / f"{number}.tar", names=names))
+        scan(archives[-1], store=f"{tmp_path}/store{number}")
+        indexes.append(next((tmp_path / f"store{number}/indexes").iterdir()))
+    shutil.copy(indexes[0], indexes[1])
+    images = scan(archives[1], store=f"{tmp_path}/store1")
+    assert [images.read(place) for place in range(2)] == [b"a.jpg\1", b"b.jpg\1"]
+    assert "the archive is listed again" in caplog.text
+
+
 def test_without_a_store_nothing_is_kept(folder, tmp_path):
     scan(pack_tar(folder, tmp_path / "x.tar"))
     assert [path.name for path in tmp_path.iterdir()] == ["x.tar"]
@@ -142,6 +157,24 @@ def test_an_archive_that_was_rewritten_since_is_said(folder, tmp_path):
     archive.unlink()
     with pytest.raises(DataError, match=r"x\.tar: is gone since it was listed"):
         images.read(0)
+
+
+def test_an_archive_that_is_replaced_as_it_is_read_or_listed_is_said(folder, tmp_path, monkeypatch):
+    archive, other = pack_tar(folder, tmp_path / "x.tar"), pack_tar(folder, tmp_path / "y.tar", "./")
+    images, read_range = scan(archive), storage.read_range
+
+    def replaced(*at):
+        if other.exists():
+            other.rename(archive)
+        return read_range(*at)
+
+    monkeypatch.setattr(storage, "read_range", replaced)
+    with pytest.raises(DataError, match=r"x\.tar: was rewritten since it was listed; run again"):
+        images.read(0)
+    pack_tar(folder, other)
+    with pytest.raises(InputError, match=r"x\.tar: was rewritten since it was listed; run again"):
+        scan(archive, store=f"{tmp_path}/store")
+    assert not storage.list_files(f"{tmp_path}/store")
 
 
 def test_a_folder_with_an_archives_name_is_a_folder(folder, tmp_path):
@@ -241,3 +274,7 @@ def test_archives_on_object_storage_are_read_likewise(folder, tmp_path, s3):
     assert len(storage.list_files(f"{uri}/store")) == 8
     with pytest.raises(InputError, match=r"shard-007\.tar does not exist"):
         scan(f"{uri}/shards/shard-{{000..007}}.tar")
+    packed.read(0)
+    storage.publish(f"{uri}/x.ZIP", storage.read(f"{uri}/x.ZIP")[::-1])
+    with pytest.raises(DataError, match=r"x\.ZIP: was rewritten since it was listed; run again"):
+        packed.read(1)

@@ -58,6 +58,17 @@ def test_the_digest_changes_with_an_image_and_not_with_the_place_of_all(folder, 
     assert ImageFiles.scan(f"{tmp_path}/other/list.csv").digest != before
 
 
+def test_names_that_two_files_of_one_size_and_time_exchange_change_the_digest(folder, tmp_path):
+    for name in ("b.jpg", "a.png"):
+        os.utime(folder / name, ns=(1, 1))  # as from an archive that was made with one time for all
+    digests = []
+    for text in ("set/b.jpg,x\nset/a.png,y\n", "set/b.jpg,y\nset/a.png,x\n", "set/a.png,x\nset/b.jpg,y\n"):
+        (tmp_path / "list.csv").write_text(f"uri,name\n{text}")
+        digests.append([ImageFiles.scan(f"{tmp_path}/list.csv", by_content=way).digest for way in (False, True)])
+    assert digests[1] == digests[2]
+    assert not set(digests[0]) & set(digests[1])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

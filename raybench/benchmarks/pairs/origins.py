@@ -28,7 +28,7 @@ from raybench.search.pairs import Pairs
 from raybench.sources.image_files import ImageFiles
 from raybench.sources.named_vectors import NamedVectors
 from raybench.sources.patch_images import PatchImages
-from raybench.sources.patch_sheets import SHEET, PatchSheets
+from raybench.sources.patch_sheets import SHEET, PatchSheets, with_info
 from raybench.sources.patches import Source
 from raybench.sources.strips import Strips, sequence_entries
 from raybench.sources.vector_blocks import FILE_SUFFIXES, VectorBlocks, has_names
@@ -157,6 +157,7 @@ def _pixels(
     data = job.options.data or ""
     images = ImageFiles.scan(data, by_content=job.verify_inputs, recursive=True, limits=job.limits, store=job.store)
     if named.are_numbers and any(SHEET.fullmatch(key) for key in images.keys):
+        images = with_info(images)
         sheets = PatchSheets.of(images)
         patches = DescribedPatches.of_pixels(job, lambda: sheets)
         notes = (NO_INFO,) if sheets.patches is None and images.is_there else ()

@@ -22,7 +22,7 @@ from raybench.digests import digest_of
 from raybench.engine.run import Run
 from raybench.engine.shards import Shard
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError
+from raybench.errors import DataError, OutOfReach
 from raybench.formats.flo import FlowField, write_flo
 from raybench.formats.shardfile import Arrays
 
@@ -117,7 +117,7 @@ class DenseFlow:
         try:
             return self.images.read(pair)
         except DataError as error:
-            if not self.skip:
+            if not self.skip or isinstance(error, OutOfReach):
                 raise
             return str(error)
 

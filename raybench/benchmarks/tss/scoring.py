@@ -21,7 +21,7 @@ from raybench.benchmarks.tss.rules_vc import Mask, PixelFlags, Size
 from raybench.benchmarks.tss.trees import FlowPair, FlowsAndMasks, TruthTree
 from raybench.engine.run import Run
 from raybench.engine.stages import Mapped
-from raybench.errors import DataError
+from raybench.errors import DataError, OutOfReach
 from raybench.formats.flo import FlowField
 from raybench.formats.shardfile import Arrays
 
@@ -153,6 +153,8 @@ def read_and_score(pair: FlowPair, truth: TruthTree, results: PairResults, rules
     for tree in (truth, results):
         try:
             read.append(tree.read(pair))
+        except OutOfReach:
+            raise
         except DataError as error:
             problems.append(str(error))
     values, states = np.full((2, 51), np.nan), (ABSENT, ABSENT)

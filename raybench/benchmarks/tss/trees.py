@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.digests import digest_of
-from raybench.errors import DataError, InputError
+from raybench.errors import DataError, InputError, OutOfReach
 from raybench.formats import flo, png, tss
 from raybench.formats.limits import USUAL, Limits
 from raybench.parallel import in_parallel
@@ -309,4 +309,4 @@ def _read(uri: str) -> bytes:
     try:
         return storage.read(uri)
     except FileNotFoundError:
-        raise DataError(f"{uri}: is gone since the run started") from None
+        raise OutOfReach(f"{uri}: is gone since the run started") from None

@@ -109,6 +109,27 @@ def test_another_distance_needs_no_patch_again(raybench, patches, tmp_path):
         (tmp_path / "r").rename(tmp_path / f"{name}-rescored")
 
 
+def test_patches_that_info_txt_said_too_late_are_described(raybench, patches, expected, tmp_path):
+    folder, store = patches.sheets(), ("--store", tmp_path / "store")
+    whole = (folder / "info.txt").read_text()
+    (folder / "info.txt").write_text("0 0\n" * 270)
+    few = [line for line in patches.phototour.splitlines(True) if max(map(int, line.split()[:4:3])) < 270]
+    run(
+        raybench,
+        tmp_path / "few",
+        "--pairs",
+        patches.written("list.txt", "".join(few)),
+        "--data",
+        folder,
+        *store,
+        *BLOCK,
+    )
+    (folder / "info.txt").write_text(whole)
+    pairs = patches.written("list.txt", patches.phototour)
+    run(raybench, tmp_path / "all", "--pairs", pairs, "--data", folder, *store, *BLOCK)
+    assert_right(tmp_path / "all", patches, expected)
+
+
 def test_singles_and_sheets_may_lie_in_an_archive(raybench, patches, expected, tmp_path):
     by_name = patches.written("list.csv", patches.named("p{}".format))
     for kind in ("tar", "zip"):
