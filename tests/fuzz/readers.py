@@ -164,9 +164,11 @@ def _forward(data: bytes) -> ForwardBytes:
 
 def _image_list(suffix: str) -> Callable[[bytes, Path], object]:
     def read(data: bytes, _: Path) -> object:
-        found = read_image_list(data, NAME + suffix, LIMITS)
+        problems = ProblemList()
+        found = read_image_list(data, NAME + suffix, problems, LIMITS)
         assert len(found.uris) == len(found.names) == len(found.line)
         assert "" not in found.uris.to_pylist()
+        problems.check()
         return found
 
     return read
@@ -180,8 +182,10 @@ def _ground_truth(data: bytes, _: Path) -> object:
 
 def _relevance(name: str) -> Callable[[bytes, Path], object]:
     def read(data: bytes, _: Path) -> object:
-        truth = relevance.read_relevance(data, name, LIMITS)
+        problems = ProblemList()
+        truth = relevance.read_relevance(data, name, problems, LIMITS)
         assert len(truth) == len(truth.grades.gain) == len(truth.grades.hard)
+        problems.check()
         assert not np.any(truth.grades.gain < 0) and np.any(truth.grades.gain > 0)
         return truth.indices(Names.of(["Q1", "Q2"]), Names.of(["R1", "R2"]), ProblemList())
 
