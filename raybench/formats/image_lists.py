@@ -37,18 +37,19 @@ class ImageList:
         return f"{self.unit} {self.line[row]:,}"
 
 
-def read_image_list(data: bytes, name: str, limits: Limits = USUAL) -> ImageList:
-    """The images of a file, each named; raises Problems. An image without a name goes by its URI's stem."""
-    problems = ProblemList()
+def read_image_list(data: bytes, name: str, problems: ProblemList, limits: Limits = USUAL) -> ImageList:
+    """The images of a file, each named, if not otherwise by its URI's stem. Wrong lines are noted and left out."""
+    noted = len(problems.lines)
     found = _parquet(data, name, limits) if name.lower().endswith(PARQUET) else _csv(data, name, problems)
     empty = np.flatnonzero(np.asarray(pc.equal(found.uris, ""), np.bool_))
     lines = [f"{name}: {found.place(row)}: no uri; expected the place of an image" for row in empty[:SHOWN].tolist()]
     problems.add_first(lines, len(empty), name, "lines without a uri")
-    if not problems.lines and not len(found.uris):
+    if len(problems.lines) == noted and not len(found.uris):
         problems.add(f"{name}: lists no image; expected lines under the column uri")
-    problems.check()
-    names = pc.if_else(pc.equal(found.names, ""), stems(found.uris), found.names)
-    return ImageList(found.uris, names, found.line, found.unit)
+    given = np.asarray(pc.not_equal(found.uris, ""), np.bool_)
+    uris, names = (column.filter(pa.array(given)) for column in (found.uris, found.names))
+    named = pc.if_else(pc.equal(names, ""), stems(uris), names)
+    return ImageList(uris, named, found.line[given], found.unit)
 
 
 def lists_images(file: BinaryIO, name: str) -> bool:

@@ -8,6 +8,7 @@ and fourth are patches, the second and fifth the 3D points that these show: a ma
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,16 +48,15 @@ class PairList:
         return f"line {self.line[row]}"
 
 
-def read_pair_list(data: bytes, name: str) -> PairList:
-    """The pairs of a file; raises all that is wrong with its lines together."""
+def read_pair_list(data: bytes, name: str, problems: ProblemList) -> PairList:
+    """The pairs of a file, at least one. What is wrong with lines is noted; those that name two patches still count."""
     first = first_line(data)
     if not first:
         raise DataError(f"{name}: empty; expected a,b,label lines, or PhotoTour's m50_….txt")
-    problems = ProblemList()
     is_phototour = PHOTOTOUR_LINE.fullmatch(first) is not None
     found = _phototour(data, name, problems) if is_phototour else _csv(data, name, problems)
-    problems.check()
     if not len(found):
+        problems.check()
         raise DataError(f"{name}: no pairs; expected a,b,label lines below its first")
     return found
 
@@ -92,7 +92,8 @@ def _csv(data: bytes, name: str, problems: ProblemList) -> PairList:
     nameless = [row for row in range(len(a)) if not (a[row].as_py() and b[row].as_py())] if _has_empty(a, b) else []
     lines = [f"{name}: {found.place(row)}: no name of a patch; expected a,b,label" for row in nameless[:SHOWN]]
     problems.add_first(lines, len(nameless), name, "lines without two names")
-    return PairList(name, a, b, read_labels(label, name, found.place, problems), rows.line)
+    positive = read_labels(label, name, found.place, problems)
+    return _without(PairList(name, a, b, positive, rows.line), nameless)
 
 
 def _has_empty(*columns: Strings) -> bool:
@@ -105,7 +106,7 @@ def _phototour(data: bytes, name: str, problems: ProblemList) -> PairList:
     columns = [*PHOTOTOUR, *(f"unused {place}" for place in range(len(PHOTOTOUR), width))]
     rows = csv_rows(re.sub(rb"[ \t]+", b",", bare), name, columns, ("patch_a", "point_a", "patch_b", "point_b"), False)
     rows.wrong.note(name, problems)
-    numbers = []
+    numbers, odd = [], set[int]()
     for column in rows.columns:
         values, bad = as_numbers(column, pa.int64())
         bad = np.union1d(bad, np.flatnonzero(values < 0))
@@ -115,5 +116,17 @@ def _phototour(data: bytes, name: str, problems: ProblemList) -> PairList:
         ]
         problems.add_first(lines, len(bad), name, "such numbers")
         numbers.append(values.astype(np.int64))
+        odd.update(bad.tolist())
     _, point_a, _, point_b = numbers
-    return PairList(name, rows.columns[0], rows.columns[2], point_a == point_b, rows.line, (point_a, point_b))
+    found = PairList(name, rows.columns[0], rows.columns[2], point_a == point_b, rows.line, (point_a, point_b))
+    return _without(found, sorted(odd))
+
+
+def _without(pairs: PairList, rows: Sequence[int]) -> PairList:
+    """The pairs but for these rows."""
+    if not rows:
+        return pairs
+    kept = np.delete(np.arange(len(pairs)), rows)
+    points = pairs.points and (pairs.points[0][kept], pairs.points[1][kept])
+    a, b = (side.take(pa.array(kept)) for side in (pairs.a, pairs.b))
+    return PairList(pairs.name, a, b, pairs.positive[kept], pairs.line[kept], points)

@@ -20,7 +20,7 @@ from raybench.errors import DataError, ProblemList, blamed_on_file, suggestion
 from raybench.formats.disc import HEADINGS, MOST_HEADING_BYTES
 from raybench.formats.grades import Grades, read_grades
 from raybench.formats.limits import USUAL, Limits
-from raybench.formats.names import Names, Strings, stems, strings, without_suffix
+from raybench.formats.names import Names, Strings, name_order, stems, strings, without_suffix
 from raybench.formats.parquet_vectors import open_parquet
 from raybench.formats.text_rows import OTHER_MARKS, SHOWN, csv_rows
 
@@ -121,30 +121,33 @@ def _nearest(name: str, known: Names) -> str:
     return near or f", which are {known[0]!r} …"
 
 
-def read_relevance(data: bytes, name: str, limits: Limits = USUAL) -> Relevance:
-    """The pairs of a file; raises Problems."""
-    problems = ProblemList()
+def read_relevance(data: bytes, name: str, problems: ProblemList, limits: Limits = USUAL) -> Relevance:
+    """The pairs of a file. What is wrong with lines is noted; names in such lines are still checked later."""
+    noted = len(problems.lines)
     table = _parquet(data, name, limits) if name.lower().endswith(PARQUET) else _csv(data, name, problems)
     query, reference, grade = table.columns
-    nameless = np.flatnonzero(np.asarray(pc.equal(query, "")))
-    lines = [f"{name}: {table.place(row)}: no query; expected query,reference" for row in nameless[:SHOWN].tolist()]
-    problems.add_first(lines, len(nameless), name, "lines without a query")
-    paired = np.asarray(pc.not_equal(reference, ""))
+
+    def note(rows: NDArray[np.int64], what: str, words: str) -> None:
+        """Note the first of these rows, with its query for `{}`."""
+        lines = [
+            f"{name}: {table.place(row)}: {words.format(repr(query[row].as_py()))}" for row in rows[:SHOWN].tolist()
+        ]
+        problems.add_first(lines, len(rows), name, what)
+
+    named, paired = (np.asarray(pc.not_equal(column, "")) for column in (query, reference))
+    note(np.flatnonzero(~named), "lines without a query", "no query; expected query,reference")
     grades = read_grades(name, grade, table.place, paired, problems)
-    lone = query.filter(pa.array(~paired))
-    both = np.flatnonzero(np.asarray(pc.is_in(query, value_set=lone)) & paired) if len(lone) else np.zeros(0, np.int64)
-    lines = [
-        f"{name}: {table.place(row)}: query {query[row].as_py()!r} has a reference here and is elsewhere listed "
-        "without one"
-        for row in both[:SHOWN].tolist()
-    ]
-    problems.add_first(lines, len(both), name, "such lines")
-    if not problems.lines and not np.any(grades.gain[paired] > 0):
+    kept, lone = named & paired, np.flatnonzero(named & ~paired)
+    unmatched = query.take(pa.array(lone))
+    both = np.flatnonzero(np.asarray(pc.is_in(query, value_set=unmatched)) & paired) if len(lone) else lone
+    note(both, "such lines", "query {} has a reference here and is elsewhere listed without one")
+    _, twice = name_order(unmatched)
+    note(lone[np.sort(twice[:, 1])], "such lines", "query {} is listed without a reference once more; keep one line")
+    if len(problems.lines) == noted and not np.any(grades.gain[kept] > 0):
         problems.add(f"{name}: no relevant pair; expected lines query,reference, with a grade above 0 if with any")
-    problems.check()
-    kept = pa.array(paired)
-    pairs = Table([query.filter(kept), reference.filter(kept)], table.line[paired], table.unit)
-    return Relevance(name, pairs, grades.at(paired), lone)
+    chosen = pa.array(kept)
+    pairs = Table([query.filter(chosen), reference.filter(chosen)], table.line[kept], table.unit)
+    return Relevance(name, pairs, grades.at(kept), unmatched)
 
 
 def _csv(data: bytes, name: str, problems: ProblemList) -> Table:

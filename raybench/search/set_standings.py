@@ -112,6 +112,15 @@ class MeasurePairs:
     def keys(self, shard: Shard) -> str:
         return self.tiles.words(shard)
 
+    def settled(self, arrays: Arrays, shard: Shard) -> Arrays:
+        """Distances of any pairs, as if those of this tile's: each pair has one tile, by the numbers of its rows."""
+        (queries, references), pairs = self.tiles.tiles.at(shard.index), self.tiles.pairs
+        within = (pairs.query >= queries.start) & (pairs.query < queries.stop)
+        within &= (pairs.reference >= references.start) & (pairs.reference < references.stop)
+        own = np.flatnonzero(within)
+        known = arrays["values"] if len(arrays["values"]) else np.ones(1)
+        return Rows.of(own, np.resize(known, len(own))).to_arrays()
+
 
 @dataclass(frozen=True)
 class CountStandings:

@@ -121,7 +121,7 @@ class NamedVectors:
         for uri in uris:
             with problems.noting():
                 looks.append(_look(VectorFile(uri, part, limits=limits), names, problems))
-        if len(problems.lines) > before or len(looks) < len(uris):  # the same problem is noted once for all its sets
+        if len(looks) < len(uris):
             return None
         files = tuple(file for file, _ in looks)
         together = NORMALISERS[normalise](pa.concat_arrays([found for _, found in looks]))

@@ -100,9 +100,9 @@ def open_list(root: str, by_content: bool, limits: Limits) -> OpenedList:
         data = storage.read(root)
     except FileNotFoundError:
         raise DataError(f"{root}: does not exist; expected a list of images with a column uri") from None
-    listed = read_image_list(data, root, limits)
-    order, twice = name_order(listed.names)
     problems = ProblemList()
+    listed = read_image_list(data, root, problems, limits)
+    order, twice = name_order(listed.names)
     lines = [
         f"{root}: {listed.place(one)} and {listed.place(other)}: both named {listed.names[one].as_py()!r}; give other "
         "names in a column name"
@@ -112,10 +112,10 @@ def open_list(root: str, by_content: bool, limits: Limits) -> OpenedList:
     names = listed.names.to_pylist()
     with problems.noting():
         check_names(root, names)
-    uris = _absolute(root, listed, problems)
-    problems.check()
-    told = told_each(uris)
-    missing = [row for row, entry in enumerate(told) if entry is None]
+    uris, usable = _absolute(root, listed, problems)
+    with problems.joining():
+        told = told_each([uris[row] for row in usable])
+    missing = [row for row, entry in zip(usable, told, strict=True) if entry is None]
     lines = [f"{root}: {listed.place(row)}: {uris[row]} does not exist; mend the uri" for row in missing[:SHOWN]]
     problems.add_first(lines, len(missing), root, "images that do not exist")
     problems.check()
@@ -135,8 +135,8 @@ def open_list(root: str, by_content: bool, limits: Limits) -> OpenedList:
     return OpenedList(files, digest_of("image-list", identity))
 
 
-def _absolute(root: str, listed: ImageList, problems: ProblemList) -> list[str]:
-    """Each URI in full; one that may not be used, as it carries credentials or an unknown scheme, is noted."""
+def _absolute(root: str, listed: ImageList, problems: ProblemList) -> tuple[list[str], list[int]]:
+    """Each URI in full, and which of them may be used: one with credentials or an unknown scheme is noted instead."""
     above = posixpath.dirname(root)
     is_whole = np.asarray(pc.match_substring_regex(listed.uris, r"^(/|[A-Za-z][A-Za-z0-9+.-]*://)"), np.bool_)
     uris = [
@@ -144,18 +144,17 @@ def _absolute(root: str, listed: ImageList, problems: ProblemList) -> list[str]:
         for uri, whole in zip(listed.uris.to_pylist(), is_whole.tolist(), strict=True)
     ]
     checked: set[str] = set()
+    usable: list[int] = []
     wrong: list[str] = []
-    count = 0
     for row, uri in enumerate(uris):
         odd = any(letter in uri for letter in CREDENTIALS) or "::" in uri
         place = uri if odd and "://" in uri else posixpath.dirname(uri)
-        if place in checked:
-            continue
         try:
-            storage.checked(place)
-            checked.add(place)
+            if place not in checked:
+                storage.checked(place)
+                checked.add(place)
+            usable.append(row)
         except ConfigError as error:
-            count += 1
             wrong += [f"{root}: {listed.place(row)}: {error}"] * (len(wrong) < SHOWN)
-    problems.add_first(wrong, count, root, "such URIs")
-    return uris
+    problems.add_first(wrong, len(uris) - len(usable), root, "such URIs")
+    return uris, usable

@@ -23,15 +23,17 @@ def parquet(**columns):
 def problems_of(data, name="truth.csv"):
     problems = ProblemList()
     try:
-        read_relevance(data, name).indices(QUERIES, REFERENCES, problems)
+        read_relevance(data, name, problems).indices(QUERIES, REFERENCES, problems)
     except InputError as error:
         return error.lines()
     return problems.lines
 
 
 def pairs_of(data, name="truth.csv"):
-    found = read_relevance(data, name)
-    query, reference = found.indices(QUERIES, REFERENCES, ProblemList())
+    problems = ProblemList()
+    found = read_relevance(data, name, problems)
+    query, reference = found.indices(QUERIES, REFERENCES, problems)
+    problems.check()
     return list(zip(query.tolist(), reference.tolist(), found.grades.gain.tolist(), strict=True)), found
 
 
@@ -93,6 +95,7 @@ def test_a_query_without_a_reference_is_one_without_match():
         (b"q1,r1\nq2,r1\nq1,r1\n", ["line 1 and line 3: the same pair twice", "'q1', 'r1'"]),
         (b"q1,r1\nq1.jpg,x/r1\n", ["line 1 and line 2: the same pair twice"]),
         (b"q1,r1\nq1,\n", ["line 1: query 'q1' has a reference here and is elsewhere listed without one"]),
+        (b"q1,r1\nq2,\nq3,\nq2,\n", ["line 4: query 'q2' is listed without a reference once more; keep one line"]),
         (b"q1,r1\nq9,\n", ["query 'q9', listed without a reference, is not among the queries"]),
         (b",r1\nq1,r1\n", ["line 1: no query"]),
         (b"q1,r1\nq2\n", ["line 2: 1 columns, expected 2"]),
@@ -124,3 +127,16 @@ def test_what_is_wrong_with_parquet_is_one_clear_line():
 def test_all_problems_are_said_together():
     lines = problems_of(b"query,reference,grade\nq9,r1,positive\nq1,r9,positive\n")
     assert len(lines) == 2
+
+
+def test_lines_and_names_that_are_wrong_are_said_together():
+    lines = problems_of(
+        b"query,reference,grade\nq1,r1,positiv\nq9,r1,hard\nq2,r2,hard\n,r1,hard\nq2,r2.jpg,junk\nq3,r1\n"
+    )
+    assert [line.partition("; ")[0].partition(", which")[0] for line in lines] == [
+        "truth.csv: line 7: 2 columns, expected 3 (query,reference,grade)",
+        "truth.csv: line 5: no query",
+        "truth.csv: line 2: grade 'positiv'",
+        "truth.csv: line 3: query 'q9' is not among the queries",
+        "truth.csv: line 4 and line 6: the same pair twice ('q2', 'r2')",
+    ]

@@ -164,9 +164,11 @@ def _forward(data: bytes) -> ForwardBytes:
 
 def _image_list(suffix: str) -> Callable[[bytes, Path], object]:
     def read(data: bytes, _: Path) -> object:
-        found = read_image_list(data, NAME + suffix, LIMITS)
+        problems = ProblemList()
+        found = read_image_list(data, NAME + suffix, problems, LIMITS)
         assert len(found.uris) == len(found.names) == len(found.line)
         assert "" not in found.uris.to_pylist()
+        problems.check()
         return found
 
     return read
@@ -180,12 +182,23 @@ def _ground_truth(data: bytes, _: Path) -> object:
 
 def _relevance(name: str) -> Callable[[bytes, Path], object]:
     def read(data: bytes, _: Path) -> object:
-        truth = relevance.read_relevance(data, name, LIMITS)
+        problems = ProblemList()
+        truth = relevance.read_relevance(data, name, problems, LIMITS)
         assert len(truth) == len(truth.grades.gain) == len(truth.grades.hard)
+        problems.check()
         assert not np.any(truth.grades.gain < 0) and np.any(truth.grades.gain > 0)
         return truth.indices(Names.of(["Q1", "Q2"]), Names.of(["R1", "R2"]), ProblemList())
 
     return read
+
+
+def _pair_list(data: bytes, name: str) -> object:
+    problems = ProblemList()
+    found = read_pair_list(data, name, problems)
+    assert len(found) and "" not in (*found.a.to_pylist(), *found.b.to_pylist())
+    assert len(found) == len(found.a) == len(found.b) == len(found.line)
+    problems.check()
+    return found
 
 
 def _predictions(data: bytes, _: Path) -> object:
@@ -385,7 +398,7 @@ PREDICTIONS = b"query_id,reference_id,score\nQ1,R1,0.5\nQ1,R2,0.25\nQ2,R2,1e-3\n
 IMAGE_KINDS = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000")
 READERS = {
     "hbench .pairs": text(hbench.read_pairs, b"i_a.ref.0,i_a.e1.0,1\ni_a.ref.1,v_b.h2.12,0\n", b"i_a.ref.0,v_b.e1.3\n"),
-    "pair list": text(read_pair_list, b"a,b,label\nx/p1.png,p2,1\np3,p4,0\n", b"p1,p2,true\np3,p4,false\n", PHOTOTOUR),
+    "pair list": text(_pair_list, b"a,b,label\nx/p1.png,p2,1\np3,p4,0\n", b"p1,p2,true\np3,p4,false\n", PHOTOTOUR),
     "pair scores": text(read_pair_scores, b"distance,label\n0.5,1\n1.25,0\n", b"label,x,score\n1.0,a,-0.5\n0.0,b,-3\n"),
     "pair scores .npz": Reader(lambda data, _: read_pair_scores(data, "x.npz", LIMITS), seeds.pair_scores, "zip"),
     "hbench .labels": text(hbench.read_labels, b"0\n1\n1\n"),

@@ -92,6 +92,14 @@ def test_so_it_does_from_images(benchmark, copies, few_samples, raybench, tmp_pa
     assert found["probe"]["rates"]["describe-images"] > 0
 
 
+def test_a_pair_comes_once_however_few_of_the_tiles_are_sampled(few_samples, monkeypatch, raybench):
+    """Rows of vector files are in any order, so that a tile's own pairs and those guessed for another may meet."""
+    monkeypatch.setattr(samples, "FIGURES_SECONDS", 0.0)
+    found = planned(raybench, "image-retrieval", *JOBS["image-retrieval"])
+    assert found["probe"]["not_measured"] == []
+    assert not any(note.startswith("planned up to") for note in found["probe"]["notes"])
+
+
 def test_counts_price_and_unit(few_samples, raybench):
     found = planned(
         raybench, "hpatches-matching", *JOBS["hpatches-matching"], "--gpus", "2,16", "--price-per-gpu-hour", 3

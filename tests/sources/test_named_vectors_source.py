@@ -129,6 +129,18 @@ def test_names_that_are_double_or_missing_and_other_dimensions_are_said(tmp_path
     ]
 
 
+def test_bad_values_and_names_that_come_twice_are_said_together(tmp_path):
+    bad = vectors_of(3)
+    bad[1, 0] = np.nan
+    file = save(tmp_path / "refs.npz", ["a", "b", "a"], bad)
+    source, problems = scan(file)
+    assert source is None
+    assert problems == [
+        f"{file}: row 1 (b): NaN or infinite value; mend the descriptor",
+        f"{file}: row 2: name 'a' stands in {file}: row 0, too; names must differ",
+    ]
+
+
 def test_many_bad_rows_are_counted(tmp_path):
     file = save(tmp_path / "refs.npz", [f"R{row}" for row in range(20)], np.full((20, 2), np.nan, np.float32))
     _, problems = scan(file)

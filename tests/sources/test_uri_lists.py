@@ -91,6 +91,20 @@ def test_what_is_wrong_with_a_list_is_said(folder, tmp_path, text, words):
         ImageFiles.scan(f"{tmp_path}/list.csv")
 
 
+def test_all_that_is_wrong_with_a_list_is_said_together(folder, tmp_path):
+    (tmp_path / "list.csv").write_text(
+        "uri,name\n,x\nset/none.jpg,y\nset/a.png,z\nset/b.jpg,z\nfoo://b/a.jpg,w\nset/b.jpg\nset/none.png,../v\n"
+    )
+    with pytest.raises(InputError) as raised:
+        ImageFiles.scan(f"{tmp_path}/list.csv")
+    lines = raised.value.lines()
+    expected = ["line 7: 1 columns", "line 2: no uri", "line 4 and line 5: both named 'z'", "'../v' leads elsewhere"]
+    expected += ["line 6: foo://b: unknown scheme", "line 3: ", "line 8: "]
+    assert len(lines) == len(expected)
+    for line, words in zip(lines, expected, strict=True):
+        assert line.startswith(f"{tmp_path}/list.csv: ") and words in line
+
+
 def test_missing_images_are_counted(folder, tmp_path):
     (tmp_path / "list.csv").write_text("uri\n" + "".join(f"{number}.jpg\n" for number in range(9)))
     with pytest.raises(InputError, match="9 images that do not exist in all, 5 are shown"):

@@ -105,7 +105,9 @@ def retrieval_cases(
         if not all(uri and not has_vectors(uri) for uri in uris.values()):
             return []
         queries, references = (pictures(role, uri, False, problems, NAMED_BY) for role, uri in uris.items())
-        truth = OwnTruth.read(truth_uri(arguments.get("ground_truth"), data)).relevance
+        mistakes = ProblemList()
+        truth = OwnTruth.read(truth_uri(arguments.get("ground_truth"), data), mistakes).relevance
+        mistakes.check()
     except (ConfigError, DataError, Problems):
         return []
     if queries is None or references is None:

@@ -54,7 +54,7 @@ def prepare(job: Job[RetrievalOptions]) -> RetrievalPlan:
     with problems.noting():
         descriptor = image_sets.descriptor_of(job)
     with problems.noting():
-        truth = OwnTruth.read(truth_uri(options.ground_truth, options.data, options.features), job.limits)
+        truth = OwnTruth.read(truth_uri(options.ground_truth, options.data, options.features), problems, job.limits)
     found = find_sets(job, problems)
     queries, references = found["queries"], found["references"]
     if truth is not None and queries is not None and references is not None:

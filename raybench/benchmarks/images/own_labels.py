@@ -35,10 +35,10 @@ class OwnTruth:
     digest: str
 
     @classmethod
-    def read(cls, uri: str, limits: Limits = USUAL) -> OwnTruth:
-        """The truth in a file; raises InputError."""
+    def read(cls, uri: str, problems: ProblemList, limits: Limits = USUAL) -> OwnTruth:
+        """The truth in a file; what is wrong with its lines is noted. Raises InputError for what is no such file."""
         content = read_text(uri, "ground truth: query,reference[,grade]")
-        return cls(read_relevance(content, uri, limits), digest_of_bytes(content))
+        return cls(read_relevance(content, uri, problems, limits), digest_of_bytes(content))
 
 
 def truth_uri(given: str | None, *beside: str | None) -> str:
@@ -59,7 +59,7 @@ def labels_of(truth: Relevance, queries: ImageSet, references: ImageSet, own: Pa
     query, reference = (np.concatenate(both) for both in ((query[stays], own[0]), (reference[stays], own[1])))
     gain = np.concatenate([np.nan_to_num(truth.grades.gain[stays], nan=0.0), np.zeros(len(own[0]))])
     hard = np.concatenate([truth.grades.hard[stays], np.zeros(len(own[0]), np.bool_)])
-    if not np.any(gain > 0):
+    if not problems.lines and not np.any(gain > 0):
         problems.add(f"{truth.name}: no query has a relevant reference other than itself")
     order = np.lexsort((reference, query))
     return Labels(TruePairs(query[order], reference[order]), gain[order], hard[order])

@@ -110,7 +110,7 @@ def prepare(job: Job[RevisitedOptions]) -> RevisitedPlan:
         raise Problems(problems.lines)
     inputs = image_sets.digests(sets.all, descriptor)
     inputs |= {f"{one.name}/truth": digest_of_bytes(one.truth) for one in sets.sets}
-    notes = [*preprocessing_notes(options, descriptor), *sets.distractor_notes()]
+    notes = [*preprocessing_notes(options, descriptor), *sets.unlisted_notes(), *sets.distractor_notes()]
     if job.limit is not None:
         sets = sets.limited(job.limit)
         notes.append(f"LIMITED: the first {job.limit:,} queries, their references and the first others were used.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.benchmarks.images.sets import ImageSet
+from raybench.benchmarks.images.sets import ImageSet, StoredVectors
 from raybench.extract.images import Described
 from raybench.formats.revisited import JUNK
 from raybench.metrics.micro_ap import TruePairs
@@ -107,6 +107,13 @@ class RevisitedSets:
         """The distractors, if they can stand among references of this set: vectors on disk must be as long."""
         others = self.distractors
         return None if others is None or others.dimension != one.references.dimension else others
+
+    def unlisted_notes(self) -> Iterable[str]:
+        """How many vectors of each file are of images that no list names; before a limit, which leaves out others."""
+        for one in self.all:
+            if isinstance(one, StoredVectors) and one.chosen is not None:
+                count = len(one.source) - len(one.chosen)
+                yield f"UNLISTED: {count:,} vectors of {one.role} are of images that are not in its list; left out."
 
     def distractor_notes(self) -> Iterable[str]:
         """A warning for each set whose vectors are not as long as those of the distractors."""

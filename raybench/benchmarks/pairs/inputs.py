@@ -111,8 +111,9 @@ def read_each_list(
         with problems.noting():
             if data is None:
                 raise DataError(f"{uri}: does not exist; expected a file of --{option_name}")
+            noted = len(problems.lines)
             parsed = parse(data, uri)
-            if needs_both:
+            if needs_both and len(problems.lines) == noted:
                 _check_both(uri, parsed.positive)
             found[stem] = parsed
             digests.append((stem, digest))

@@ -125,9 +125,11 @@ def _of_results(job: Job[PairOptions]) -> PatchPairs:
 def _of_lists(job: Job[PairOptions]) -> PatchPairs:
     problems = ProblemList()
     given = job.options.pairs or ""
-    found, digest = read_each_list("pairs", given, LIST_SUFFIXES, read_pair_list, job.limit is None, problems)
+    parse = partial(read_pair_list, problems=problems)
+    found, digest = read_each_list("pairs", given, LIST_SUFFIXES, parse, job.limit is None, problems)
+    sound = not problems.lines
     origin = open_patches(job, found, problems) if found else None
-    notes = repeated_notes(origin, found, problems) if origin else ()
+    notes = repeated_notes(origin, found, problems) if origin and sound else ()
     problems.check()
     assert origin is not None  # else a problem was noted
     lists = _laid_out({stem: one.positive[: job.limit] for stem, one in found.items()}, *_units(origin, found, job))

@@ -31,7 +31,7 @@ from raybench.formats import shardfile
 from raybench.formats.shardfile import Arrays
 from raybench.runs.planning.measured import TAKEN, Measure, Measured, Part, SampleFile
 from raybench.runs.planning.probe_samples import LEAST_OF_SEARCH, LEAST_SAMPLES, MOST_SAMPLES, ProbeTime, choices
-from raybench.runs.planning.stand_ins import Sample, rows_of, stand_in
+from raybench.runs.planning.stand_ins import Sample, rows_of, settled, stand_in
 from raybench.runs.sessions import Session
 from raybench.search.set_search import SearchRuns
 
@@ -188,7 +188,8 @@ class ProbedRun(Run):
         while True:
             begun = time.monotonic()
             try:
-                (receipt,) = executor.map(Measured(stage, part), [shard], file)
+                with np.errstate(all="ignore"):  # figures of stand-ins may make no sense, which nobody will see
+                    (receipt,) = executor.map(Measured(stage, part), [shard], file)
                 break
             except CorruptShard as broken:
                 self._supply(broken)
@@ -212,7 +213,7 @@ class ProbedRun(Run):
         if is_whole and digest in self._known:
             _, mapped = self._known[digest]
             if shard == mapped.shards[shard.index]:
-                mapped.publish(shard, sample.arrays)
+                mapped.publish(shard, settled(stage, sample.arrays, shard))  # as the others will be
 
     def _supply(self, broken: CorruptShard) -> None:
         """Put what a sample needs into the scratch store: a copy of what is in the job's store, or stand-ins."""

@@ -53,8 +53,13 @@ def stand_in(stage: Stage, sample: Sample, shard: Shard, random: np.random.Gener
             arrays[name] = _noisy(_repeated(array, len(rows)), random)
         else:
             arrays[name] = _noisy(_as_often(array, sample.items, len(shard)), random)
-    settled = getattr(stage, "settled", None)
-    return arrays if settled is None else dict(settled(arrays, shard))
+    return settled(stage, arrays, shard)
+
+
+def settled(stage: Stage, arrays: Arrays, shard: Shard) -> Arrays:
+    """Arrays of any shard, as if of this one; as they are, where the stage does not say what that takes."""
+    found = getattr(stage, "settled", None)
+    return arrays if found is None else dict(found(arrays, shard))
 
 
 def _counts(stage: Stage, sample: Sample, shard: Shard) -> NDArray[np.int64] | None:

@@ -26,7 +26,7 @@ NONE = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 def labels(text, queries, references, own=NONE):
     problems = ProblemList()
-    found = labels_of(read_relevance(text.encode(), "truth.csv"), queries, references, own, problems)
+    found = labels_of(read_relevance(text.encode(), "truth.csv", problems), queries, references, own, problems)
     problems.check()
     return list(zip(found.pairs.query.tolist(), found.pairs.reference.tolist(), found.gain.tolist(), strict=True))
 

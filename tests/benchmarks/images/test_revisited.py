@@ -107,7 +107,8 @@ def test_vectors_may_be_more_than_are_listed_and_have_a_suffix(raybench, tmp_pat
     vectors = np.concatenate([arrays["vectors"], np.full((2, 16), 9, np.float32)])
     order = np.random.default_rng(1).permutation(len(names))
     np.savez(file, image_names=np.array(names)[order], vectors=vectors[order])
-    run(raybench, tmp_path / "out", "--features", data, *INLINE)
+    said = run(raybench, tmp_path / "out", "--features", data, *INLINE)
+    assert "UNLISTED: 2 vectors of rparis6k/references are of images that are not in its list; left out." in said.out
     for row in rows_of(tmp_path / "out/revisited.csv"):
         assert float(row["map"]) == pytest.approx(SAID["expected"]["rparis6k"][row["setup"]]["map"], abs=1e-9)
 

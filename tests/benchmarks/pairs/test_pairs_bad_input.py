@@ -79,6 +79,17 @@ def test_an_unknown_patch_and_a_pair_with_both_labels_are_told_together(raybench
     assert "line 2 and line 4: the pair 'p1', 'p2' has both labels" in said.errors[1]
 
 
+def test_lines_labels_and_patches_that_are_wrong_are_told_together(raybench, patches):
+    text = "a,b,label\np1,p2,1\np3,p999,0\n,p2,1\np1,p4,maybe\np1,p3,no\np4\n"
+    said = pairs(raybench, patches, text, "--data", patches.singles(), *SIFT)
+    assert said.code == 2
+    expected = ["line 7: 1 columns", "line 4: no name of a patch", "line 5: label 'maybe'"]
+    expected += ["line 2: label '1', but 'no' in line 6", "line 3: patch 'p999' is not there"]
+    assert len(said.errors) == len(expected)
+    for line, words in zip(said.errors, expected, strict=True):
+        assert words in line
+
+
 def test_a_broken_and_an_oblong_patch_are_told_together(raybench, patches):
     from PIL import Image
 
