@@ -258,7 +258,7 @@ def _expected(part: Part) -> str:
         return f"{rule.count:,} files {rule.name(0)} …"
     if isinstance(rule, Exactly):
         names = [one.name for one in rule.files]
-        origin = f" (made from {rule.files[0].origin}, see the README)" if rule.files[0].origin else ""
+        origin = f" (made from {rule.files[0].origin}; `raybench datasets` shows how)" if rule.files[0].origin else ""
         return " or ".join(names) + origin if rule.is_choice or not names[1:] else f"{len(names)} files, {names[0]} …"
     return f"{rule.count:,} files {rule.suffix}"
 

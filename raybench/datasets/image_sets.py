@@ -168,7 +168,7 @@ def _revisited(name: str, city: str, references: int, licence: str, archives: tu
         ),
         f"""\
 └── {name}/
-    ├── {truth}     truth: imlist, qimlist, gnd (made from gnd_{name}.pkl, see the README)
+    ├── {truth}     truth: imlist, qimlist, gnd (made from gnd_{name}.pkl)
     └── jpg/NAME.jpg …          references and queries""",
         (
             Part("truth", (name,), Exactly((KnownFile(truth, reader="revisited truth", origin=f"gnd_{name}.pkl"),))),
@@ -183,8 +183,9 @@ def _revisited(name: str, city: str, references: int, licence: str, archives: tu
                 f"wget https://www.robots.ox.ac.uk/~vgg/data/{folder}/{archive}   (into {name}/jpg, without folders)"
                 for archive in archives
             ),
-            f"wget http://cmp.felk.cvut.cz/revisitop/data/datasets/{name}/gnd_{name}.pkl   (README: how it becomes "
-            f"{truth})",
+            f"wget http://cmp.felk.cvut.cz/revisitop/data/datasets/{name}/gnd_{name}.pkl   (into {name})",
+            f"raybench check revisited --data PATH --set {name} --descriptor thumbnail   (shows the command that makes "
+            f"{truth} of it)",
         ),
         (
             "counts: Radenović et al., CVPR 2018, and the truth of both sets",

@@ -99,7 +99,7 @@ BROKEN = [
     (
         "rparis6k",
         removed("rparis6k/gnd_rparis6k.json"),
-        "no truth; expected gnd_rparis6k.json (made from gnd_rparis6k.pkl, see the README) in",
+        "no truth; expected gnd_rparis6k.json (made from gnd_rparis6k.pkl; `raybench datasets` shows how) in",
     ),
     ("revisitop1m", removed("revisitop1m/jpg/200300.jpg"), "images: 1 of 4 missing (200300.jpg)"),
     ("revisitop1m", written("revisitop1m/revisitop1m.txt", b"200000.jpg\n"), "names 1 images, published are 4"),
