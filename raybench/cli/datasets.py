@@ -186,7 +186,7 @@ def _rule(part: Part) -> str:
         return f"{rule.count:,} files {rule.suffix}"
     if isinstance(rule, Exactly):
         names = [file.name for file in rule.files]
-        return " or ".join(names) if rule.is_choice else f"{len(names)} files, {names[0]}{' …' if names[1:] else ''}"
+        return " or ".join(names) if rule.is_choice or not names[1:] else f"{len(names)} files, {names[0]} …"
     return f"{rule.count:,} files, as {rule.by} names them,"
 
 
