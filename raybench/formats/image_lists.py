@@ -16,7 +16,7 @@ from raybench.errors import DataError, ProblemList, blamed_on_file
 from raybench.formats.limits import USUAL, Limits
 from raybench.formats.names import Strings, stems, strings
 from raybench.formats.parquet_vectors import open_parquet
-from raybench.formats.text_rows import SHOWN, csv_rows
+from raybench.formats.text_rows import SHOWN, csv_rows, first_cells
 from raybench.formats.vector_columns import vector_columns
 
 URI, NAME = "uri", "name"
@@ -61,7 +61,7 @@ def lists_images(file: BinaryIO, name: str) -> bool:
 def _csv(data: bytes, name: str, problems: ProblemList) -> ImageList:
     body = data.removeprefix(b"\xef\xbb\xbf")
     first = body.split(b"\n", 1)[0][:MOST_HEADING_BYTES].decode("utf-8", "replace")
-    columns = [cell.strip().strip('"').strip().lower() for cell in first.split(",")]
+    columns = [cell.lower() for cell in first_cells(first)]
     _check_columns(columns, name)
     # A column that is not read may have any name, or that of another.
     labels = [cell if cell in (URI, NAME) else f"column {place}" for place, cell in enumerate(columns)]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from raybench.errors import DataError, ProblemList, quoted
 from raybench.formats.names import Strings
 from raybench.formats.pair_labels import as_numbers, read_labels
-from raybench.formats.text_rows import SHOWN, csv_rows
+from raybench.formats.text_rows import SHOWN, csv_rows, first_cells
 
 COLUMNS = ("a", "b", "label")
 NAMED = {"a": "a", "patch_a": "a", "b": "b", "patch_b": "b", "label": "label", "labels": "label"}
@@ -69,7 +69,7 @@ def first_line(data: bytes) -> bytes:
 def column_names(first: bytes, named: dict[str, str], name: str) -> list[str]:
     """What each cell of a first line says its column is, by these spellings; empty where it is none of them."""
     text = first.decode("utf-8", "replace")
-    known = [named.get(re.sub(r'[\s"]', "", cell).lower(), "") for cell in text.split(",")]
+    known = [named.get(re.sub(r"\s", "", cell).lower(), "") for cell in first_cells(text)]
     there = [column for column in known if column]
     if len(set(there)) < len(there):
         raise DataError(f"{name}: its first line names a column twice ({quoted(text.strip())})")

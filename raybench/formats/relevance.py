@@ -22,7 +22,7 @@ from raybench.formats.grades import Grades, read_grades
 from raybench.formats.limits import USUAL, Limits
 from raybench.formats.names import Names, Strings, name_order, stems, strings, without_suffix
 from raybench.formats.parquet_vectors import open_parquet
-from raybench.formats.text_rows import OTHER_MARKS, SHOWN, csv_rows
+from raybench.formats.text_rows import OTHER_MARKS, SHOWN, csv_rows, first_cells
 
 COLUMNS = ("query", "reference", "grade")
 NAMED = {heading: column for column in COLUMNS[:2] for heading in HEADINGS[column]} | {
@@ -154,7 +154,7 @@ def _csv(data: bytes, name: str, problems: ProblemList) -> Table:
     if not data.strip():
         raise DataError(f"{name}: is empty; expected lines query,reference or query,reference,grade")
     first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:MOST_HEADING_BYTES].decode("utf-8", "replace")
-    cells = [re.sub(r'[\s"]', "", cell).lower() for cell in first.split(",")]
+    cells = [re.sub(r"\s", "", cell).lower() for cell in first_cells(first)]
     known = [NAMED.get(cell, "") for cell in cells]
     header = {"query", "reference"} <= set(known)
     if not header and len(cells) not in (2, 3):

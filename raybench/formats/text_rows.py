@@ -6,6 +6,7 @@ What is wrong with lines is counted and shown by its first few; whoever reads de
 from __future__ import annotations
 
 import codecs
+import csv
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,19 @@ class TextRows:
     line: NDArray[np.int64]
     wrong: Noted
     lines: int
+
+
+def first_cells(first: str) -> list[str]:
+    """The cells of a first line, without blanks around them; a comma between quotes is part of a cell.
+
+    >>> first_cells('query, reference,"note, by whom"')
+    ['query', 'reference', 'note, by whom']
+    """
+    try:
+        cells = next(csv.reader([first], skipinitialspace=True), [])
+    except csv.Error:  # a cell beyond all measure
+        cells = first.split(",")
+    return [cell.strip() for cell in cells] or [""]
 
 
 def csv_rows(

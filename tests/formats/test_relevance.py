@@ -49,6 +49,17 @@ def test_columns_of_other_names_are_passed_over():
     assert pairs == [(0, 2, 1.0), (1, 3, 1.0)]
 
 
+def test_a_comma_between_quotes_is_part_of_a_name():
+    queries, references = Names.of(["q,1", "q2"]), Names.of(["r1"])
+    for first in (b"", b'query,reference,"note, by whom"\n'):
+        more = b",x" if first else b""
+        problems = ProblemList()
+        found = read_relevance(first + b'"q,1",r1' + more + b"\nq2,r1" + more + b"\n", "truth.csv", problems)
+        query, reference = found.indices(queries, references, problems)
+        problems.check()
+        assert (query.tolist(), reference.tolist()) == ([0, 1], [0, 0])
+
+
 def test_words_are_grades():
     pairs, found = pairs_of(b"query,reference,grade\nq1,r1,positive\nq1,r2,Hard\nq2,r1,JUNK\n")
     assert [pair[:2] for pair in pairs] == [(0, 2), (0, 3), (1, 2)]

@@ -47,6 +47,12 @@ def test_names_may_be_given_and_parquet_says_the_same_as_csv(folder, tmp_path):
     assert found[0].digest == found[1].digest
 
 
+def test_a_comma_between_quotes_is_part_of_a_column_name_or_a_uri(folder, tmp_path):
+    (folder / "d, e.png").write_bytes(b"d")
+    (tmp_path / "list.csv").write_text('"uri","note, by whom"\n"set/d, e.png",me\nset/b.jpg,"x, y"\n')
+    assert tuple(ImageFiles.scan(f"{tmp_path}/list.csv").keys) == ("b", "d, e")
+
+
 def test_the_digest_changes_with_an_image_and_not_with_the_place_of_all(folder, tmp_path):
     uri = str(write_list(folder, tmp_path / "list.csv"))
     before = ImageFiles.scan(uri).digest
