@@ -64,7 +64,7 @@ def read_range(uri: str, start: int, end: int, stamp: str = "") -> bytes:
 
     def same_version() -> bytes:
         data, told = _fetched_with_stamp(uri, start, end)
-        if told and told != stamp:
+        if told and _bare(told) != _bare(stamp):
             raise OutOfReach(f"{uri}: was rewritten since it was listed; run again")
         return _of_size(data, end - start)
 
@@ -245,6 +245,11 @@ def _fetched_with_stamp(uri: str, start: int, end: int) -> tuple[bytes, str]:
 
     data, told = sync(filesystem.loop, fetch)
     return bytes(data), str(told)
+
+
+def _bare(stamp: str) -> str:
+    """An ETag without its quotes, which some stores leave out of some answers, and without the mark of a weak one."""
+    return stamp.removeprefix("W/").strip('"')
 
 
 def _of_size(data: bytes, size_bytes: int) -> bytes:

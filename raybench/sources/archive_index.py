@@ -24,6 +24,7 @@ from raybench.formats.zip_members import zip_members
 from raybench.sources.archive_files import Archive, check_unchanged
 from raybench.sources.packed_keys import PackedKeys
 
+ASIDE = "moved-aside"  # where stages put folders with the names of shards, too
 FOLDER, SUFFIX, VERSION = "indexes", ".index", 2
 # A member that is further on than this is worth a request of its own, or a seek.
 FAR_BYTES, FAR_REMOTE_BYTES = 2**17, 2**22
@@ -50,7 +51,7 @@ def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, sto
     uri = storage.join(store, FOLDER, key + SUFFIX) if store else ""
     if uri:
         try:
-            return _within(parsed_index(storage.read(uri), uri, key), archive)
+            return _within(parsed_index(_kept(uri, store), uri, key), archive)
         except FileNotFoundError:
             pass
         except DataError as error:
@@ -61,6 +62,16 @@ def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, sto
     if uri:
         storage.publish(uri, index.encoded(key))
     return index
+
+
+def _kept(uri: str, store: str) -> bytes:
+    """The content of an index; a pipe would have no end, and a folder is not ours to delete."""
+    if storage.local_path(uri) is not None:
+        if storage.is_folder(uri):
+            aside = storage.move_aside(uri, storage.join(store, ASIDE))
+            logging.getLogger(__name__).warning("%s: is a folder, expected an index; it is now %s", uri, aside)
+        storage.told(uri)
+    return storage.read(uri)
 
 
 def parsed_index(data: bytes, name: str, key: str) -> ArchiveIndex:

@@ -127,6 +127,18 @@ def test_the_index_of_another_archive_in_its_place_is_made_again(tmp_path, caplo
     assert "the archive is listed again" in caplog.text
 
 
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir, lambda place: place.symlink_to("/no/such/file")])
+def test_what_is_no_file_in_the_place_of_an_index_is_none(put, tmp_path):
+    (tmp_path / "a.jpg").write_bytes(b"a")
+    archive, store = pack_tar(tmp_path, tmp_path / "x.tar", names=["a.jpg"]), tmp_path / "store"
+    scan(archive, store=str(store))
+    (index,) = (store / "indexes").iterdir()
+    index.unlink()
+    put(index)
+    assert tuple(scan(archive, store=str(store)).keys) == ("a.jpg",)
+    assert index.is_file() and not index.is_symlink()
+
+
 def test_without_a_store_nothing_is_kept(folder, tmp_path):
     scan(pack_tar(folder, tmp_path / "x.tar"))
     assert [path.name for path in tmp_path.iterdir()] == ["x.tar"]
