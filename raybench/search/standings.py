@@ -88,28 +88,30 @@ def _counted(queries: Vectors, references: Vectors, places: Whole, asked: Asked,
 
 @dataclass(frozen=True)
 class _Product:
-    """Distances of all pairs of rows by one float64 product, and how far those of each query may be off."""
+    """Distances of all pairs of rows by one float64 product, and how far those of each query may be off.
+
+    Squared L2 is |q|^2 plus the product of (-2 q, 1) and (r, |r|^2): passes over all cells cost more than one column.
+    """
 
     queries: NDArray[np.float64]
     references: NDArray[np.float64]
-    squares: tuple[NDArray[np.float64], NDArray[np.float64]]  # |q|^2, |r|^2
-    distance: str
+    added: NDArray[np.float64]  # by query, to every product
     errors: NDArray[np.float64]  # by query; all 0 where values are whole numbers, as of packed bits
 
     @classmethod
     def of(cls, queries: Vectors, references: Vectors, distance: str) -> _Product:
         left, right = queries.astype(np.float64), references.astype(np.float64)
         squares = np.vecdot(left, left), np.vecdot(right, right)
-        return cls(left, right, squares, distance, _errors(left, right, squares, distance))
+        errors = _errors(left, right, squares, distance)
+        if distance == "ip":
+            return cls(np.subtract(0.0, left), right, np.zeros(len(left)), errors)
+        left, right = np.column_stack([-2.0 * left, np.ones(len(left))]), np.column_stack([right, squares[1]])
+        return cls(left, right, squares[0], errors)
 
     def values(self, rows: slice) -> NDArray[np.float64]:
         """Distances (rows, references)."""
         products: NDArray[np.float64] = self.queries[rows] @ self.references.T
-        if self.distance == "ip":
-            return np.subtract(0.0, products, out=products)  # and no -0
-        products *= -2.0
-        products += self.squares[0][rows, None]
-        products += self.squares[1]
+        products += self.added[rows, None]  # no -0 is left, either
         return products
 
 
@@ -157,17 +159,15 @@ class _Tile:
         return self._sorted(asked)
 
     def _compared(self, asked: Asked) -> Whole:
-        """The counts of at most one of each row, which is held against the whole row."""
-        values, limit = self.values[asked.row], asked.distance[:, None]
-        if self.errors.any():
-            at, column = np.nonzero(np.abs(values - limit) <= self.errors[asked.row, None])
-            values[at, column] = self._decided((asked.row[at], column))
-        closer, equal = values < limit, values == limit
-        column = np.searchsorted(self.places, asked.place)
-        earlier = equal & (np.arange(len(self.places)) < column[:, None])
-        fewest = np.count_nonzero(closer, axis=1)
-        as_near = fewest + np.count_nonzero(equal, axis=1) - self._holds(asked.place, column)
-        return np.stack([fewest + np.count_nonzero(earlier, axis=1), fewest, as_near])
+        """The counts of at most one of each row, which is held against the whole row in two passes."""
+        values = self.values if len(asked) == len(self.values) else self.values[asked.row]
+        error = self.errors[asked.row]
+        low, high = (asked.distance - error)[:, None], (asked.distance + error)[:, None]
+        closer = np.count_nonzero(values < low, axis=1)
+        in_question = np.count_nonzero(values <= high, axis=1) - closer
+        own = np.flatnonzero(in_question)
+        at, column = np.nonzero((values[own] >= low[own]) & (values[own] <= high[own]))
+        return np.stack([closer, closer, closer]) + self._looked_at(asked, own[at], column)
 
     def _sorted(self, asked: Asked) -> Whole:
         """The counts of many in a row: by its sorted distances, and by a look at what lies within the error."""
@@ -180,8 +180,11 @@ class _Tile:
             return self._sorted_exactly(asked, order, low, low + width)
         own = np.repeat(np.arange(len(asked)), width)
         place = np.arange(len(own)) - np.repeat(np.cumsum(width) - width, width)
+        return low + self._looked_at(asked, own, order[asked.row[own], low[own] + place])
+
+    def _looked_at(self, asked: Asked, own: Whole, column: Whole) -> Whole:
+        """Of the references in question, at these columns, those that count: before, fewest and most, (3, asked)."""
         row, limit = asked.row[own], asked.distance[own]
-        column = order[row, low[own] + place]
         values = self._decided((row, column)) if self.errors.any() else self.values[row, column]
         mine = np.searchsorted(self.places, asked.place)
         closer, equal = values < limit, values == limit
@@ -190,7 +193,7 @@ class _Tile:
             closer,
             (closer | equal) & (self.places[column] != asked.place[own]),
         )
-        return np.stack([low + np.bincount(own[some], minlength=len(asked)) for some in chosen])
+        return np.stack([np.bincount(own[some], minlength=len(asked)) for some in chosen])
 
     def _sorted_exactly(self, asked: Asked, order: Whole, low: Whole, high: Whole) -> Whole:
         """The same where most are as near, as of a model that gives all images one vector: each is decided once."""
