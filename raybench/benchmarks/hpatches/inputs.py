@@ -129,7 +129,7 @@ class SplitPatches:
     @property
     def facts(self) -> dict[str, Any]:
         """What a published figure must share to be comparable."""
-        return {"splits": {split.name for split in self.splits}}
+        return {"splits": {split.name: len(split.test) for split in self.splits}}
 
     def features(self, run: Run, wanted: NDArray[np.int32]) -> Features:
         """Descriptors of the wanted images (numbered as by `ImageLayout.images`), post-processed if the job says so."""

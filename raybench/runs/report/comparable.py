@@ -17,19 +17,22 @@ HPATCHES_MEANS = {
     "hpatches-verification": "ap_imbalanced, mean over e, h, t and intra, inter",
     "hpatches-matching": "map, mean over e, h, t",
 }
+SPLIT_SEQUENCES = {"a": 40, "b": 40, "c": 40, "illum": 57, "view": 59, "full": 116}  # that are tested on, as published
 DISC_VALIDATION = (50_000, 1_000_000)  # queries, references
 TSS_PAIRS = {"FG3DCar": 195, "JODS": 81, "PASCAL": 124}
 COPYDAYS_IMAGES, COPYDAYS_DISTRACTORS = 3_212, 10_000
 
 
 def hpatches(benchmark: str, row: Row, facts: Facts) -> str:
-    """From protocol, split, pool and flavour of AP.
+    """From protocol, split and its sequences, pool and flavour of AP.
 
     >>> row = {"split_or_set": "full", "metric": "mAP_percent"}
-    >>> hpatches("hpatches-matching", row, {"splits": {"a"}})
+    >>> hpatches("hpatches-matching", row, {"splits": {"a": 40}})
     'no, because it is for split full; this run has a'
+    >>> hpatches("hpatches-matching", row, {"splits": {"full": 8}})
+    'no, because it is for the 116 sequences of split full; this run has 8'
     """
-    stated, splits = row["split_or_set"], set(facts.get("splits", ()))
+    stated, splits = row["split_or_set"], dict(facts.get("splits", {}))
     if benchmark.startswith("hbench"):
         return "no, because it follows the 2017 protocol (other lists, trapezoid AP); this run is of 2016 (TREC AP)"
     if stated.startswith("split not stated"):
@@ -39,6 +42,9 @@ def hpatches(benchmark: str, row: Row, facts: Facts) -> str:
     split = stated.split()[0]
     if split not in splits:
         return f"no, because it is for split {split}; this run has {', '.join(sorted(splits)) or 'none'}"
+    if splits[split] != SPLIT_SEQUENCES.get(split):
+        published = SPLIT_SEQUENCES.get(split, "unknown")
+        return f"no, because it is for the {published} sequences of split {split}; this run has {splits[split]}"
     if benchmark == "hpatches-retrieval":
         return "no, because its pool size is not stated"
     if row["metric"] != "mAP_percent":
@@ -124,7 +130,7 @@ def comparable(benchmark: str, row: Row, facts: Facts) -> str:
     """The benchmark's verdict, unless this run's descriptors have another arithmetic than published ones.
 
     >>> row = {"split_or_set": "a", "metric": "mAP_percent"}
-    >>> comparable("hpatches-matching", row, {"splits": {"a"}, "precision": "TF32"})
+    >>> comparable("hpatches-matching", row, {"splits": {"a": 40}, "precision": "TF32"})
     'no, because the descriptors of this run were computed by TF32, not in exact float32'
     """
     verdict = VERDICTS[benchmark](benchmark, row, facts)

@@ -6,7 +6,7 @@ from raybench.runs.report.comparable import VERDICTS, copydays, disc2021, hpatch
 from raybench.runs.report.references import ROWS, published
 
 FULL_DISC = {
-    "splits": {"full"},
+    "splits": {"full": 116},
     "queries": 50_000,
     "references": 1_000_000,
     "k": 10,
@@ -33,12 +33,15 @@ def test_only_rows_of_the_same_protocol_and_split_are_comparable():
     def verdict(benchmark, stated, metric, splits):
         return hpatches(benchmark, {"split_or_set": stated, "metric": metric}, {"splits": splits})
 
-    assert verdict("hpatches-matching", "full", "mAP_percent", {"full", "a"}).startswith("yes")
-    assert verdict("hpatches-matching", "full", "mAP_percent", {"a"}).startswith("no")
-    assert verdict("hbench-matching", "full", "mAP_percent", {"full"}).startswith("no")
-    assert "not stated" in verdict("hpatches-verification", "split not stated", "mAP_percent_mean", {"full"})
-    assert "pool" in verdict("hpatches-retrieval", "full", "mAP_percent", {"full"})
-    assert "assumed" in verdict("hpatches-matching", "full (assumed; same plot series)", "mAP_percent", {"full"})
+    assert verdict("hpatches-matching", "full", "mAP_percent", {"full": 116, "a": 40}).startswith("yes")
+    assert verdict("hpatches-matching", "full", "mAP_percent", {"a": 40}).startswith("no")
+    assert "116 sequences of split full; this run has 8" in verdict(
+        "hpatches-matching", "full", "mAP_percent", {"full": 8}
+    )
+    assert verdict("hbench-matching", "full", "mAP_percent", {"full": 116}).startswith("no")
+    assert "not stated" in verdict("hpatches-verification", "split not stated", "mAP_percent_mean", {"full": 116})
+    assert "pool" in verdict("hpatches-retrieval", "full", "mAP_percent", {"full": 116})
+    assert "assumed" in verdict("hpatches-matching", "full (assumed; same plot series)", "mAP_percent", {"full": 116})
 
 
 def test_a_disc_row_is_comparable_only_with_its_images_candidates_codec_and_norm():
@@ -72,7 +75,7 @@ def test_no_row_is_comparable_with_descriptors_of_another_arithmetic(benchmark):
 
 
 def test_comparable_rows_come_first_and_unknown_benchmarks_have_none():
-    verdicts = [row[4][:2] for row in published("hpatches-matching", {"splits": {"full"}}).rows]
+    verdicts = [row[4][:2] for row in published("hpatches-matching", {"splits": {"full": 116}}).rows]
     assert verdicts == sorted(verdicts, reverse=True)
     assert verdicts[0] == "ye"
     assert published("unknown", {}) is None
