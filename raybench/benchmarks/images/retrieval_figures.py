@@ -133,6 +133,18 @@ def all_means_table(order: Iterable[Variant], means: Mapping[Variant, Arrays], n
     return Table("retrieval_figures", (*KEYS, COUNT, *columns_of(MEANS)), tuple(rows), RETRIEVAL_FRACTIONS, (note,))
 
 
+def graded_notes(labels: Labels, order: Iterable[Variant], means: Mapping[Variant, Arrays]) -> Iterator[str]:
+    """nDCG of the first row, where grades are numbers: what such a truth is for stands in a further table."""
+    first = next((one for one in order if one in means), None)
+    if first is None or not np.any((labels.gain != 0) & (labels.gain != 1)):
+        return
+    whole, cut = (100 * float(value) for value in means[first]["means"][-2:])
+    yield (
+        f"By numeric grades: nDCG {whole:.2f}, nDCG_at_10 {cut:.2f} ({first.codec}, {first.score_norm}); "
+        "tables/retrieval_figures.csv has both for every row."
+    )
+
+
 def per_query_file(_: str, rankings: Sequence[Ranking], measured: Mapped, queries: Names) -> bytes:
     """The figures of every query by every row of the main table, as Parquet; there is one such file."""
     parts = list(_per_query(rankings, measured, queries))
