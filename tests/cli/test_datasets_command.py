@@ -51,8 +51,8 @@ def test_help_ends_with_two_examples(raybench, words):
 
 
 def test_an_unknown_set_is_one_line_with_a_suggestion(raybench, tmp_path):
-    only_line(raybench("datasets", "disc2012"), "unknown set disc2012; did you mean disc2021?")
-    only_line(raybench("datasets", "check", "hpatch", tmp_path), "unknown set hpatch; did you mean hpatches?")
+    only_line(raybench("datasets", "disc2012"), "unknown set disc2012 (did you mean disc2021?)")
+    only_line(raybench("datasets", "check", "hpatch", tmp_path), "unknown set hpatch (did you mean hpatches?)")
     only_line(raybench("datasets", "check", "tss"), "Missing argument 'PATH'")
 
 

@@ -391,6 +391,10 @@ def test_training_images_that_are_references_too_are_counted(pictures, raybench,
         (("--queries", "q.npz", "--references", "no.npz", "--ground-truth", "t.csv"), ["no.npz", "does not exist"]),
         (("--queries", "q.npz", "--references", "no.parquet", "--ground-truth", "t.csv"), ["no.parquet", "not exist"]),
         (("--queries", "q.npz", "--references", "other.npz", "--ground-truth", "t.csv"), ["dimension 3", "has 4"]),
+        (
+            ("--queries", "q.npy", "--references", "images", "--ground-truth", "t.csv"),
+            ["q.npy: has no names", "give .npz, .h5 or .parquet"],
+        ),
         (("--queries", "q.npz", "--references", "images", "--ground-truth", "t.csv"), ["a mixture", "q.npz", "images"]),
         (("--queries", "images", "--references", "images", "--ground-truth", "t.csv"), ["need a --descriptor"]),
         (
