@@ -29,6 +29,7 @@ from raybench.benchmarks.images.retrieval_figures import (
     RETRIEVAL_FRACTIONS,
     Ranking,
     all_means_table,
+    main_note,
     measure_queries,
     per_query_file,
     query_means,
@@ -92,7 +93,7 @@ class RetrievalPlan:
         means = run.read_each(run.each(query_means, rankings, measured, version=1))
         by_variant = dict(zip([one.variant for one in rankings], means, strict=True))
 
-        notes = (note_of(MAIN_FIGURES), *self._notes(searched))
+        notes = (main_note(options.k, not options.global_candidates), *self._notes(searched))
         main = retrieval_table(searched.chosen, searched.scored, by_variant, options.metadata, notes)
         every = all_means_table(searched.chosen, by_variant, note_of(MEANS))
         search.write_results(run, searched)
