@@ -130,6 +130,10 @@ taken() { (exec 3<>"/dev/tcp/$1/$2" || exec 3<>"/dev/tcp/127.0.0.1/$2") 2>/dev/n
 
 (($# > 0)) || fail "give the command: sbatch jobs/slurm.sh raybench run …"
 command -v ray >/dev/null || fail "no ray on the PATH; activate the environment that raybench is installed in"
+if [[ -z $(type -P -- "$1") && $(type -t -- "$1") != builtin ]]; then
+    echo "slurm.sh: $1: command not found, or it may not be run; give its path, or activate its environment" >&2
+    exit 127
+fi
 for tool in unshare pkill; do
     command -v $tool >/dev/null || fail "no $tool on the PATH; it comes with util-linux and procps"
 done

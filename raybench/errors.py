@@ -201,11 +201,11 @@ def blamed_on_file(words: str, advice: str = "it may be cut short or damaged") -
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """A suggestion to append to an error, or nothing: `suggestion("sfit", ["sift"])` is `; did you mean sift?`."""
+    """A suggestion to append to an error, or nothing: `suggestion("sfit", ["sift"])` is ` (did you mean sift?)`."""
     if len(word) > MOST_LETTERS:  # similar words of any length take for ever to compare
         return ""
     found = difflib.get_close_matches(word, itertools.islice(known, MOST_KNOWN), n=1, cutoff=0.6)
-    return f"; did you mean {found[0]}?" if found else ""
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def quoted(text: str) -> str:

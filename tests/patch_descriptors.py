@@ -26,6 +26,26 @@ class Block4:
         return np.round(centred / np.maximum(std, 1.0), 4)
 
 
+class MinusBatchMean(Block4):
+    """Rows that depend on the others of their batch."""
+
+    uses_gpu = False
+
+    def describe(self, patches):
+        rows = super().describe(patches)
+        return rows - rows.mean(0)
+
+
+class MinusStripMean(MinusBatchMean):
+    """Rows that depend on the others of their strip, by what `prepare` makes of it."""
+
+    def prepare(self, patches):
+        return MinusBatchMean.describe(self, patches)
+
+    def describe(self, rows):
+        return rows
+
+
 class MeetingBlock4(Block4):
     """Block4 that at its `call`-th call says where it is in `folder/here`, and waits while `folder/wait` exists."""
 

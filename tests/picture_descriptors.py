@@ -31,6 +31,12 @@ class Quarters:
         return np.stack([batch.mean(axis=(1, 2, 3)), batch.max(axis=(1, 2, 3)), batch[:, 0, 0, 0]], axis=1)
 
 
+class ByCosine(Quarters):
+    """Asks for a distance that images are not compared by."""
+
+    distance = "cosine"
+
+
 class NanForDark(Quarters):
     """NaN for a black picture."""
 

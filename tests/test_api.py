@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import textwrap
 
 import pyarrow
@@ -75,16 +76,16 @@ def test_check_says_what_was_found_and_raises_everything_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("benchmark", "options", "words"),
     [
-        ("disc2012", {}, "unknown benchmark disc2012; did you mean disc2021"),
+        ("disc2012", {}, "unknown benchmark disc2012 (did you mean disc2021?)"),
         ("hbench", {}, "is several benchmarks; call once for each of hbench-classification"),
-        ("disc2021", {"codec": "Flat"}, "unknown option codec; did you mean codecs"),
+        ("disc2021", {"codec": "Flat"}, "unknown option codec (did you mean codecs?)"),
         ("disc2021", {"limit": "5"}, "--limit: expected a whole number, found '5'"),
         ("disc2021", {"ray": False}, "--ray: expected one text, found 'False'"),
         ("disc2021", {"device": "tpu"}, "--device tpu: expected one of auto, gpu, cpu"),
     ],
 )
 def test_wrong_arguments_are_refused_with_the_command_lines_words(tmp_path, benchmark, options, words):
-    with pytest.raises(package.ConfigError, match=words):
+    with pytest.raises(package.ConfigError, match=re.escape(words)):
         package.run(benchmark, out=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 

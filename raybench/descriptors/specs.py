@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from raybench.descriptors.model_folders import FoundModel  # with Pillow, which patches do without
 
 FOUND = (FETCHED, "model", "files")  # arguments that lead to a model, which counts by its content
+MODEL_FOLDERS = "hf"  # the kind of models by name that may be folders
 MODEL_SUFFIXES = (".pt", ".pth", ".onnx", ".torchscript", ".ts", ".ckpt", ".safetensors")
 
 
@@ -125,6 +126,8 @@ def resolve_in(family: Family, spec: str, arguments: dict[str, Any], precision: 
         known = _of_file(kind, uri, class_of(family.model_files[kind], _here()))
         arguments = {FETCHED: uri, **with_options(spec, arguments, precision.arguments)}
         return _spec(family, spec, family.model_files[kind], arguments, precision, known)
+    if (right := _rightly_spelled(family, spec)) != spec:
+        raise ConfigError(f"--descriptor {spec}: unknown (did you mean {right}?); {_choice(family)}")
     if ":" in spec and not _is_other_file(family, spec):
         return _spec(family, spec, spec, arguments, precision, own_identity(spec, arguments, _here()))
     raise ConfigError(f"--descriptor {spec}: {_why_unknown(family, spec)}; {_choice(family)}")
@@ -167,7 +170,17 @@ def _why_unknown(family: Family, spec: str) -> str:
         return "is a file; name the class in it, too, as FILE.py:Class"
     if spec.endswith(MODEL_SUFFIXES) and family.model_files:
         return f"is a file; say of what kind, as {' or '.join(f'{kind}:{spec}' for kind in family.model_files)}"
+    if MODEL_FOLDERS in family.model_names and (Path(_here()) / spec / "config.json").is_file():
+        return f"is a folder with a model (did you mean {MODEL_FOLDERS}:{os.path.normpath(spec)}?)"
     return f"unknown{suggestion(spec, family.built_in)}"
+
+
+def _rightly_spelled(family: Family, spec: str) -> str:
+    """`kind:NAME` for `KIND:NAME`, unless that is a module of the user's."""
+    kind, _, name = spec.partition(":")
+    is_known = kind.lower() in (*family.model_files, *family.model_names)
+    is_own = any((Path(_here()) / own).exists() for own in (kind, f"{kind}.py"))
+    return f"{kind.lower()}:{name}" if name and is_known and not is_own else spec
 
 
 def _is_other_file(family: Family, spec: str) -> bool:

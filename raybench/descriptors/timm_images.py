@@ -5,7 +5,6 @@ A row is, unless `--pooling` asks otherwise, what the model feeds its classifier
 
 from __future__ import annotations
 
-import difflib
 import math
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from raybench.descriptors.model_preprocessing import ModelPreprocess
 from raybench.descriptors.models_by_name import ModelByName, imported
 from raybench.descriptors.named_weights import SAFE, given_weights, state_in
 from raybench.descriptors.token_pooling import check_class_token, pooling_words
-from raybench.errors import ConfigError, DataError
+from raybench.errors import ConfigError, DataError, suggestion
 from raybench.formats.images import INTERPOLATIONS
 
 if TYPE_CHECKING:
@@ -59,10 +58,8 @@ class TimmImages(ModelByName):
 def _facts(timm: Any, name: str) -> dict[str, Any]:
     """What timm knows of a model and its pretrained weights."""
     if not timm.is_model(name):
-        near = difflib.get_close_matches(name, timm.list_models(), n=1)
-        raise ConfigError(
-            f"timm:{name}: timm {timm.__version__} has no such model{f'; did you mean {near[0]}?' if near else ''}"
-        )
+        near = suggestion(name, timm.list_models())
+        raise ConfigError(f"timm:{name}: timm {timm.__version__} has no such model{near}")
     try:
         found = timm.get_pretrained_cfg(name)
     except RuntimeError as cause:  # an unknown tag behind the dot

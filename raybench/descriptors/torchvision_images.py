@@ -6,7 +6,6 @@ A row is, unless `--pooling` asks otherwise, what the model's last linear layer 
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from raybench.descriptors.model_preprocessing import ModelPreprocess
 from raybench.descriptors.models_by_name import ModelByName, imported
 from raybench.descriptors.named_weights import given_weights, load_exactly, state_in
 from raybench.descriptors.token_pooling import check_class_token, pooling_words
-from raybench.errors import ConfigError, DataError
+from raybench.errors import ConfigError, DataError, suggestion
 from raybench.formats.images import INTERPOLATIONS
 
 if TYPE_CHECKING:
@@ -64,11 +63,7 @@ def _models(name: str) -> Any:
     models = imported("torchvision.models", "torchvision")
     known = models.list_models(module=models)
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        raise ConfigError(
-            f"torchvision:{name}: torchvision has no such classification model"
-            f"{f'; did you mean {near[0]}?' if near else ''}"
-        )
+        raise ConfigError(f"torchvision:{name}: torchvision has no such classification model{suggestion(name, known)}")
     return models
 
 

@@ -42,7 +42,7 @@ class PatchTrial:
 
 
 def _described(stage: Extract, uri: str, patches: NDArray[Any]) -> str:
-    found, alone = (
-        stage.compute(stage.prepared([(uri, some)]))["vectors"] for some in (patches, patches[: len(patches) // 2])
-    )
+    """Rows among others of their batch, and again with fewer: half of what one batch of the run's size holds."""
+    fewer = max(min(len(patches), stage.batch_size or PATCHES) // 2, 1)
+    found, alone = (stage.compute(stage.prepared([(uri, some)]))["vectors"] for some in (patches, patches[:fewer]))
     return batch_words(stage.descriptor, found, alone, "patches")

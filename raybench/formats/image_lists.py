@@ -53,9 +53,12 @@ def read_image_list(data: bytes, name: str, problems: ProblemList, limits: Limit
 
 
 def lists_images(file: BinaryIO, name: str) -> bool:
-    """Whether a Parquet file lists images by URI, rather than vectors."""
+    """Whether a Parquet file lists images by URI, rather than vectors; raises DataError if it has neither."""
     columns = open_parquet(file, name)[0].schema_arrow.names
-    return URI in columns and not vector_columns(columns)
+    vectors = vector_columns(columns)
+    if URI not in columns and not vectors:
+        raise DataError(f"{name}: {_no_uri(columns)}, or vectors and image_names")
+    return not vectors
 
 
 def _csv(data: bytes, name: str, problems: ProblemList) -> ImageList:
@@ -98,5 +101,9 @@ def _check_columns(columns: Sequence[str], name: str) -> None:
     if len(columns) > MOST_COLUMNS:
         raise DataError(f"{name}: has {len(columns):,} columns; expected uri and perhaps name")
     if URI not in columns:
-        shown = ", ".join(cell for cell in columns if cell) or "none"
-        raise DataError(f"{name}: no column uri (it has: {shown[:200]}); expected uri and perhaps name")
+        raise DataError(f"{name}: {_no_uri(columns)}")
+
+
+def _no_uri(columns: Sequence[str]) -> str:
+    shown = ", ".join(cell for cell in columns if cell) or "none"
+    return f"no column uri (it has: {shown[:200]}); expected uri and perhaps name"

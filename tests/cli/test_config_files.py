@@ -36,7 +36,7 @@ def test_off_is_the_word_that_was_written_and_lists_are_joined(raybench, manifes
         ("limit: many", "--limit: expected a whole number, found 'many'"),
         ("limit: yes", "--limit: expected a whole number, found 'True'"),
         ("limit: 0", "--limit 0: expected 1 or more"),
-        ("device: gpus", "--device gpus: expected one of auto, gpu, cpu; did you mean gpu?"),
+        ("device: gpus", "--device gpus: expected one of auto, gpu, cpu (did you mean gpu?)"),
         ("verify-inputs: 7", "--verify-inputs: expected true or false, found '7'"),
         ("descriptor-args: [a]", "--descriptor-args: expected an object"),
         ("device: [cpu, gpu]", "--device: expected one text"),

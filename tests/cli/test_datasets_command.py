@@ -44,6 +44,11 @@ def test_trees_and_links_of_lists_are_those_of_the_sets():
         assert PUBLISHED[name].links[0] in GUIDES[benchmark].sources
 
 
+def test_names_that_sets_have_elsewhere_lead_to_sets_that_are_there():
+    assert {name for names in datasets.CALLED_ELSEWHERE.values() for name in names} <= PUBLISHED.keys()
+    assert not datasets.CALLED_ELSEWHERE.keys() & PUBLISHED.keys()
+
+
 @pytest.mark.parametrize("words", [("datasets", "--help"), ("datasets", "check", "--help")])
 def test_help_ends_with_two_examples(raybench, words):
     shown = raybench(*words).out
@@ -51,8 +56,11 @@ def test_help_ends_with_two_examples(raybench, words):
 
 
 def test_an_unknown_set_is_one_line_with_a_suggestion(raybench, tmp_path):
-    only_line(raybench("datasets", "disc2012"), "unknown set disc2012; did you mean disc2021?")
-    only_line(raybench("datasets", "check", "hpatch", tmp_path), "unknown set hpatch; did you mean hpatches?")
+    only_line(raybench("datasets", "disc2012"), "unknown set disc2012 (did you mean disc2021?)")
+    only_line(raybench("datasets", "check", "hpatch", tmp_path), "unknown set hpatch (did you mean hpatches?)")
+    only_line(raybench("datasets", "phototour"), "(did you mean liberty, notredame, yosemite?)")
+    only_line(raybench("datasets", "hpatches-release"), "(did you mean hpatches, hpatches-tasks?)")
+    only_line(raybench("datasets", "Oxford"), "(did you mean roxford5k?)")
     only_line(raybench("datasets", "check", "tss"), "Missing argument 'PATH'")
 
 

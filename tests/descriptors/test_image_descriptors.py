@@ -134,7 +134,9 @@ def test_a_class_with_its_own_prepare_gets_the_picture_and_its_arguments():
 @pytest.mark.parametrize(
     ("spec", "arguments", "precision", "complaint"),
     [
-        ("pdk", {}, EXACT, r"unknown; did you mean pdq.*torchscript:URI, sscd:URI, onnx:URI"),
+        ("pdk", {}, EXACT, r"unknown \(did you mean pdq\?\).*torchscript:URI, sscd:URI, onnx:URI"),
+        ("HF:vits", {}, EXACT, r"unknown \(did you mean hf:vits\?\); give one of"),
+        ("picture_descriptors:ByCosine", {}, EXACT, "its distance is 'cosine', .* give --codecs L2norm,Flat"),
         ("thumbnail", {"size": 3}, EXACT, "takes no arguments"),
         ("thumbnail", {}, Precision("float16"), "--dtype float16: goes with"),
         ("thumbnail", {}, Precision(tf32=True, compile=True), "--tf32, --compile: goes with"),
@@ -159,6 +161,17 @@ def test_a_class_with_its_own_prepare_gets_the_picture_and_its_arguments():
 def test_a_wrong_spec_is_said(spec, arguments, precision, complaint, script):
     with pytest.raises(ConfigError, match=complaint):
         resolve_images(spec.format(script=script), arguments, SMALL, precision)
+
+
+@pytest.mark.parametrize("spec", ["vits", "./vits/"])
+def test_a_folder_with_a_model_is_told_from_a_name(spec, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vits").mkdir()
+    with pytest.raises(ConfigError, match="unknown; give one of"):
+        resolve_images(spec, {}, SMALL)
+    (tmp_path / "vits/config.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"is a folder with a model \(did you mean hf:vits\?\); give one of"):
+        resolve_images(spec, {}, SMALL)
 
 
 def test_a_missing_or_wrong_model_file_is_found_at_once(tmp_path):

@@ -102,7 +102,7 @@ def test_counters_of_training_may_be_absent(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"backbone": "CV_RESNET51"}, "unknown; did you mean CV_RESNET50"),
+        ({"backbone": "CV_RESNET51"}, r"unknown \(did you mean CV_RESNET50\?\)"),
         ({"dims": 0}, "--dims 0"),
         ({"pool_param": 0.0}, "--pool_param 0.0"),
         ({"dtype": "float8"}, "--dtype float8"),

@@ -80,7 +80,7 @@ def test_weights_are_found_in_the_local_cache_of_the_hub(timm, weights, tmp_path
 
 
 def test_unknown_names_and_weights_of_another_model_are_said(timm, weights, tmp_path):
-    with pytest.raises(ConfigError, match=r"has no such model; did you mean resnet10t\?"):
+    with pytest.raises(ConfigError, match=r"has no such model \(did you mean resnet10t\?\)"):
         resolve_by_name("timm:resnet10", {}, None)
     with pytest.raises(ConfigError, match=r"Invalid pretrained tag .* There are .*c3_in1k"):
         resolve_by_name("timm:resnet10t.other", {}, None)

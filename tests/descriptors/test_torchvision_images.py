@@ -83,7 +83,7 @@ def test_weights_are_found_where_torch_keeps_them(torchvision, models, tmp_path,
 
 
 def test_unknown_names_and_weights_of_another_model_are_said(torchvision, models, tmp_path):
-    with pytest.raises(ConfigError, match=r"no such classification model; did you mean resnet18\?"):
+    with pytest.raises(ConfigError, match=r"no such classification model \(did you mean resnet18\?\)"):
         resolve_by_name("torchvision:resnet1", {}, None)
     with pytest.raises(DataError, match=r"the weights lack \d+, such as bn1\..* and hold as more \d+"):
         rows_of(RESNET, models[MOBILE][1])

@@ -57,7 +57,7 @@ def test_every_problem_of_a_layout_is_said():
     assert layout is None
     assert problems == [
         "copydays.npz: unknown block ''; expected original, strong, jpegqual/QUALITY or crops/PERCENT",
-        "copydays.npz: unknown block 'jpegqal/5'; did you mean jpegqual/5?",
+        "copydays.npz: unknown block 'jpegqal/5' (did you mean jpegqual/5?)",
         "copydays.npz: block jpegqual/3 has 3 images, original has 2; they must be as many, since images are paired by "
         "position in name order",
         "copydays.npz: block crops/10 has 1 images, original has 2; they must be as many, since images are paired by "

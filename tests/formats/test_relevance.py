@@ -147,7 +147,7 @@ def test_lines_and_names_that_are_wrong_are_said_together():
     assert [line.partition("; ")[0].partition(", which")[0] for line in lines] == [
         "truth.csv: line 7: 2 columns, expected 3 (query,reference,grade)",
         "truth.csv: line 5: no query",
-        "truth.csv: line 2: grade 'positiv'",
+        "truth.csv: line 2: grade 'positiv' (did you mean positive?)",
         "truth.csv: line 3: query 'q9' is not among the queries",
         "truth.csv: line 4 and line 6: the same pair twice ('q2', 'r2')",
     ]

@@ -208,6 +208,19 @@ def test_another_truth_makes_runs_incomparable(raybench, tmp_path):
     assert any("true items" in line or "are not in" in line for line in said.errors)
 
 
+def test_digests_of_names_sizes_and_times_say_how_to_compare_copies(raybench, folder, tmp_path):
+    runs = [tmp_path / name for name in ("one", "other")]
+    for number, copy in enumerate(runs):
+        shutil.copytree(folder / "fine", copy)
+        change(copy, inputs={"queries": f"{number}" * 12}, arguments={}, execution={"verify_inputs": False})
+    said = raybench("compare", *runs)
+    only_line(said, "queries has the digest 111111111111", "run both again with --verify-inputs true; --force")
+    change(runs[0], execution={"verify_inputs": True})
+    only_line(raybench("compare", *runs), f"run {runs[1]} again with --verify-inputs true")
+    change(runs[1], execution={"verify_inputs": True})
+    assert "--verify-inputs" not in raybench("compare", *runs).err
+
+
 def test_another_benchmark_is_refused_even_by_force(raybench, folder, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(folder / "fine", copy)
@@ -386,6 +399,29 @@ def test_json_holds_what_was_compared(raybench, folder, tmp_path):
         "seed": 0,
     }
     assert list(found["records"][0]) == list(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("a.csv", "run,row,"),
+        ("a.MD", "| row |"),
+        ("a.tex", "%"),
+        ("a.json", "{"),
+        ("a.txt", "disc2021:"),
+        ("a", "disc2021:"),
+    ],
+)
+def test_the_suffix_of_the_file_says_the_form(raybench, folder, tmp_path, name, begins):
+    said = raybench("compare", folder / "coarse", folder / "fine", "--draws", "5", "--out", tmp_path / name)
+    assert said.code == 0 and (tmp_path / name).read_text().startswith(begins)
+
+
+def test_a_suffix_of_no_form_needs_the_form(raybench, folder, tmp_path):
+    words = ("compare", folder / "coarse", folder / "fine", "--draws", "5", "--out", tmp_path / "a.html")
+    only_line(raybench(*words), "a.html: .html names no format", ".csv, .md, .tex, .json, or give --format")
+    assert raybench(*words, "--format", "csv").code == 0
+    assert (tmp_path / "a.html").read_text().startswith("run,row,")
 
 
 def test_every_form_that_is_offered_is_written():

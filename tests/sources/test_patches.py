@@ -169,7 +169,7 @@ def test_a_missing_sequence_is_noted_once_with_the_nearest_name(strips):
     problems = ProblemList()
     items_of(Strips.scan(str(strips)), ["v_abstrakt/ref", "v_abstrakt/e1"], problems)
     assert problems.lines == [
-        f"{strips}: no sequence 'v_abstrakt', which the tasks name; did you mean v_abstract?",
+        f"{strips}: no sequence 'v_abstrakt', which the tasks name (did you mean v_abstract?)",
     ]
 
 

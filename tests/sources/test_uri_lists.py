@@ -135,6 +135,9 @@ def test_lists_are_told_from_vectors(tmp_path):
     (tmp_path / "f.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match="no Parquet file"):
         is_image_list(f"{tmp_path}/f.parquet")
+    neither = r"no column uri \(it has: path\); expected uri and perhaps name, or vectors and image_names"
+    with pytest.raises(DataError, match=neither):
+        is_image_list(parquet(tmp_path / "g.parquet", path=["x"]))
 
 
 def test_many_images_of_a_folder_on_object_storage_take_one_listing(tmp_path, s3, monkeypatch):

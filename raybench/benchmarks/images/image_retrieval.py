@@ -30,6 +30,7 @@ from raybench.benchmarks.images.retrieval_figures import (
     Ranking,
     all_means_table,
     graded_notes,
+    main_note,
     measure_queries,
     per_query_file,
     query_means,
@@ -94,7 +95,7 @@ class RetrievalPlan:
         by_variant = dict(zip([one.variant for one in rankings], means, strict=True))
 
         graded = graded_notes(labels, searched.chosen, by_variant)
-        notes = (note_of(MAIN_FIGURES), *graded, *self._notes(searched))
+        notes = (main_note(options.k, not options.global_candidates), *graded, *self._notes(searched))
         main = retrieval_table(searched.chosen, searched.scored, by_variant, options.metadata, notes)
         every = all_means_table(searched.chosen, by_variant, note_of(MEANS))
         search.write_results(run, searched)

@@ -16,7 +16,7 @@ from raybench.benchmarks.images.retrieval_options import RetrievalOptions
 from raybench.benchmarks.images.sets import ImageSet
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.options import asked
-from raybench.errors import ProblemList
+from raybench.errors import DataError, ProblemList
 from raybench.sources.uri_lists import is_image_list
 from raybench.sources.vector_files import SET_SUFFIXES, SSCD_SUFFIX
 
@@ -24,6 +24,7 @@ ROLES = ("queries", "references", "training")
 WANTED = ROLES[:2]
 # What stands for a set below --data, by its role and one of these.
 KINDS = ("", ".tar", ".zip", ".csv", *(suffix for suffix in SET_SUFFIXES if suffix != SSCD_SUFFIX))
+UNNAMED = ".npy"  # vectors without names
 NAMED_BY = "shortest"  # images in folders by class often share their stems
 
 
@@ -75,6 +76,8 @@ def set_beside(data: str | None, role: str) -> str | None:
 
 def has_vectors(uri: str) -> bool:
     """Whether a set is a file of vectors, by its name; of Parquet by its columns; raises DataError."""
+    if uri.lower().endswith(UNNAMED) and not storage.is_folder(uri):
+        raise DataError(f"{uri}: has no names; give .npz, .h5 or .parquet with vectors and image_names")
     is_file = uri.lower().endswith(SET_SUFFIXES) and not storage.is_folder(uri)
     return is_file and not is_image_list(uri)
 

@@ -7,7 +7,7 @@ of one query; those here are means over the queries that have a relevant referen
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from raybench.formats.shardfile import Arrays
 from raybench.metrics.query_figures import query_ndcg, query_precision, query_recall, query_trec_ap
 from raybench.metrics.query_ranks import QueryRanks
 from raybench.search.set_standings import PairStandings
-from raybench.table import Cell, Figure, Table, columns_of, fractions_of
+from raybench.table import Cell, Figure, Table, columns_of, fractions_of, note_of
 
 KEYS = ("codec", "score_norm")
 COUNT = "queries"
@@ -69,6 +69,17 @@ class Ranking:
 
     def read(self) -> PairStandings:
         return PairStandings.from_arrays(self.standings.read(0))
+
+
+def main_note(k: int, by_query: bool) -> str:
+    """The main figures in words, with how many candidates uAP is over."""
+    pool = (
+        f"the {k:,} best candidates of each query"
+        if by_query
+        else f"the best pairs of all, {k:,} times as many as queries,"
+    )
+    words = f"step AP over {pool} in one pool, wrong ones first among equal scores"
+    return note_of((replace(UAP, words=words), *MAIN_MEANS))
 
 
 def measure_queries(ranking: Ranking, labels: Labels, queries: int) -> Arrays:

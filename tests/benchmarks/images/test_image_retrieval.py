@@ -136,6 +136,13 @@ def test_the_main_table_has_the_promised_columns_and_flat_alone_by_default(raybe
     (row,) = rows_of(tmp_path / "out/image_retrieval.csv")
     assert (row["codec"], row["score_norm"]) == ("Flat", "None")
     assert "3 of 14 queries have no relevant reference" in said.out
+    assert "uAP: step AP over the 10 best candidates of each query in one pool" in said.out
+
+
+def test_the_note_says_how_many_candidates_of_all_there_are(raybench, tmp_path):
+    data = OwnData(tmp_path / "data", 0, "none")
+    said = run(raybench, tmp_path / "out", *data.given, "--global-candidates", "true", "--k", "3", *INLINE)
+    assert "uAP: step AP over the best pairs of all, 3 times as many as queries, in one pool" in said.out
 
 
 def test_figures_of_single_queries_are_kept(raybench, tmp_path):
@@ -391,6 +398,10 @@ def test_training_images_that_are_references_too_are_counted(pictures, raybench,
         (("--queries", "q.npz", "--references", "no.npz", "--ground-truth", "t.csv"), ["no.npz", "does not exist"]),
         (("--queries", "q.npz", "--references", "no.parquet", "--ground-truth", "t.csv"), ["no.parquet", "not exist"]),
         (("--queries", "q.npz", "--references", "other.npz", "--ground-truth", "t.csv"), ["dimension 3", "has 4"]),
+        (
+            ("--queries", "q.npy", "--references", "images", "--ground-truth", "t.csv"),
+            ["q.npy: has no names", "give .npz, .h5 or .parquet"],
+        ),
         (("--queries", "q.npz", "--references", "images", "--ground-truth", "t.csv"), ["a mixture", "q.npz", "images"]),
         (("--queries", "images", "--references", "images", "--ground-truth", "t.csv"), ["need a --descriptor"]),
         (
