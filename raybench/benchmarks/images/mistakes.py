@@ -55,6 +55,14 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Sheet:
+    """The sheet of one kind of cases, by its name, and its place among what was drawn."""
+
+    name: str
+    place: int
+
+
+@dataclass(frozen=True)
 class Threshold:
     """The score from which on matches are taken, at a precision of 90%; nan where no score reaches that."""
 
@@ -113,17 +121,17 @@ def draw_missed(
 
 def written_cases(run: Run, kinds: Sequence[str], drawn: PerItem) -> list[ReportPicture]:
     """Files of what was drawn: a sheet of each kind that has cases, and the cases of all kinds; read back."""
-    there = [place for place, one in enumerate(run.read_each(drawn)) if len(one["sheet"])]
-    if there:
-        sheets = PerItem(drawn.store, drawn.name, drawn.digest, tuple(drawn.shards[place] for place in there))
-        run.write("pictures/{name}.jpg", sheet_file, [kinds[place] for place in there], sheets)
+    seen = run.read_each(drawn)
+    sheets = [Sheet(kind, place) for place, kind in enumerate(kinds) if len(seen[place]["sheet"])]
+    if sheets:
+        run.write("pictures/{name}.jpg", sheet_file, sheets, drawn.whole)
     run.write(CASES, cases_file, ("the cases",), drawn.whole)
     return stored_cases(run.out, {}, ())
 
 
-def sheet_file(_: str, drawn: Arrays) -> bytes:
+def sheet_file(sheet: Sheet, drawn: Mapped) -> bytes:
     """The sheet of one kind of cases."""
-    return drawn["sheet"].tobytes()
+    return drawn.read(sheet.place)["sheet"].tobytes()
 
 
 def cases_file(_: str, drawn: Mapped) -> bytes:

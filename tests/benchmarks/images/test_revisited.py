@@ -230,7 +230,7 @@ def test_from_images_queries_are_cropped_and_descriptors_normalised(landmarks, r
 def test_queries_that_miss_nothing_are_no_mistakes_and_junk_is_called_junk(raybench, tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3)).astype(np.uint8)
     images = {"same": noise[0], "opposite": 255 - noise[0], "a": noise[1], "b": noise[2], "query": noise[0]}
-    for name, positive, junk in (("perfect", 0, []), ("mine", 1, [0])):
+    for name, positive, junk in (("all_found", 0, []), ("mine", 1, [0])):
         folder = tmp_path / "data" / name
         (folder / "jpg").mkdir(parents=True)
         for stem, image in images.items():
