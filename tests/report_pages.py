@@ -128,6 +128,15 @@ def copy_run(name, worth):
     )
 
 
+def pairs_run(name, fpr95, best=None):
+    """A run of patch-pairs, where less is better; `best` is what ties may make of it."""
+    columns = ("list", "pairs", "positives", "fpr95", "ap")
+    main = Table("patch_pairs", columns, (("street", 10, 5, fpr95, 0.5),), frozenset({"fpr95", "ap"}))
+    columns = ("row", "figure", "value", "worst", "best", "tied")
+    ties = Table("ties", columns, () if best is None else (("street", "fpr95", fpr95, fpr95, best, 7),))
+    return Shown(manifest("patch-pairs", name), (main, ties))
+
+
 def several_runs():
     """Two benchmarks and five descriptors, one of which is an attack."""
     patches = [patch_run(name) for name in AP]

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybench.metrics.samples import FigureOf, MeanOf
+from raybench.metrics.samples import FigureOf, MeanOf, RankedSample
 from raybench.metrics.unit_figures import unit_figures
 from raybench.runs.finished import finished_manifest
 from raybench.runs.samples import read_samples
+
+SINGLE_PAIRS = "pairs"
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,15 @@ class UnitValues:
 
 
 def unit_values(out: str) -> list[UnitValues]:
-    """The values of every figure of a run that samples were kept of, then of those that are means of others."""
+    """The values of every figure of a run that samples were kept of, then of those that are means of others.
+
+    A ranking of which each unit is a single pair has none: whatever its distance, that pair alone is ranked well.
+    """
     stored = read_samples(out, finished_manifest(out))
     found: dict[FigureOf, UnitValues] = {}
     for sample in stored.samples:
+        if stored.kind == SINGLE_PAIRS and isinstance(sample, RankedSample):
+            continue
         names = tuple(sample.units.names.tolist())
         for figure, values in zip(sample.figures, unit_figures(sample), strict=True):
             found[figure] = UnitValues(figure, stored.kind, names, values)

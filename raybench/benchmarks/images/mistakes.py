@@ -55,6 +55,14 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Sheet:
+    """The sheet of one kind of cases, by its name, and its place among what was drawn."""
+
+    name: str
+    place: int
+
+
+@dataclass(frozen=True)
 class Threshold:
     """The score from which on matches are taken, at a precision of 90%; nan where no score reaches that."""
 
@@ -96,7 +104,7 @@ def draw_mistakes(
     if not queries.source.is_there:
         return []
     kinds = (FALSE_ALARMS, MISSED)
-    drawn = run.each(drawn_mistakes, kinds, candidates[0], truth, queries, references, threshold, version=2)
+    drawn = run.each(drawn_mistakes, kinds, candidates[0], truth, queries, references, threshold, version=3)
     return written_cases(run, kinds, drawn)
 
 
@@ -112,14 +120,18 @@ def draw_missed(
 
 
 def written_cases(run: Run, kinds: Sequence[str], drawn: PerItem) -> list[ReportPicture]:
-    run.write("pictures/{name}.jpg", sheet_file, kinds, drawn)
+    """Files of what was drawn: a sheet of each kind that has cases, and the cases of all kinds; read back."""
+    seen = run.read_each(drawn)
+    sheets = [Sheet(kind, place) for place, kind in enumerate(kinds) if len(seen[place]["sheet"])]
+    if sheets:
+        run.write("pictures/{name}.jpg", sheet_file, sheets, drawn.whole)
     run.write(CASES, cases_file, ("the cases",), drawn.whole)
     return stored_cases(run.out, {}, ())
 
 
-def sheet_file(_: str, drawn: Arrays) -> bytes:
+def sheet_file(sheet: Sheet, drawn: Mapped) -> bytes:
     """The sheet of one kind of cases."""
-    return drawn["sheet"].tobytes()
+    return drawn.read(sheet.place)["sheet"].tobytes()
 
 
 def cases_file(_: str, drawn: Mapped) -> bytes:
@@ -162,10 +174,8 @@ def false_alarms(
     found: Predictions, truth: TruePairs, queries: PictureSet, references: PictureSet, threshold: Threshold
 ) -> list[Case]:
     """The wrong candidates with the best scores, each beside what is true of its query."""
-    wrong = np.flatnonzero(truth.places(found.query, found.reference) < 0)
-    worst = wrong[np.lexsort((found.reference[wrong], found.query[wrong], -found.score[wrong]))][:MOST_CASES]
     cases = []
-    for at in worst.tolist():
+    for at in _worst_wrong(found, truth).tolist():
         query, reference, score = int(found.query[at]), int(found.reference[at]), float(found.score[at])
         place = int((found.score > score).sum()) + 1
         words = f"Wrong match with score {score:.4g}, number {place:,} of all {len(found.score):,} candidates"
@@ -178,6 +188,13 @@ def false_alarms(
         caption = f"{words}{threshold.words(score)}. {_truth_words(found, query, true, best)}"
         cases.append(Case("false alarm", queries.names[query], caption, tuple(panels)))
     return cases
+
+
+def _worst_wrong(found: Predictions, truth: TruePairs) -> NDArray[np.int64]:
+    """Where the wrong candidates with the best scores are."""
+    wrong = np.flatnonzero(truth.places(found.query, found.reference) < 0)
+    worst: NDArray[np.int64] = wrong[np.lexsort((found.reference[wrong], found.query[wrong], -found.score[wrong]))]
+    return worst[:MOST_CASES]
 
 
 def _best_match(found: Predictions, truth: TruePairs, query: int) -> tuple[list[int], float]:
@@ -216,7 +233,10 @@ def _before(scores: NDArray[np.float64], score: float) -> int:
 def missed_pairs(
     found: Predictions, truth: TruePairs, queries: PictureSet, references: PictureSet, threshold: Threshold
 ) -> list[Case]:
-    """The best true pair of each query by rising score, those that are no candidates first, with what is before it."""
+    """The best true pair of each query by rising score, those that are no candidates first, with what is before it.
+
+    Queries whose first candidate is among the false alarms are left out: there both images are shown, too.
+    """
     pair_of = truth.places(found.query, found.reference)
     score = np.full(len(truth), -np.inf)
     score[pair_of[pair_of >= 0]] = found.score[pair_of >= 0]
@@ -224,6 +244,9 @@ def missed_pairs(
     by_query = Predictions(found.query[order], found.reference[order], found.score[order])
     best = np.lexsort((np.arange(len(truth)), -score, truth.query))  # of equal ones the first
     best = best[np.flatnonzero(np.diff(truth.query, prepend=-1))]  # true pairs are by query
+    alarms = _worst_wrong(found, truth)
+    first = by_query.reference[np.searchsorted(by_query.query, found.query[alarms])]
+    best = best[~np.isin(truth.query[best], found.query[alarms][first == found.reference[alarms]])]
     chosen = best[np.argsort(score[best], kind="stable")][:MOST_CASES].tolist()
     return [
         _missed_pair(by_query, truth, pair, float(score[pair]), (queries, references), threshold) for pair in chosen

@@ -7,7 +7,7 @@ from typing import Any
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.runs.report.badges import note_list, section_badges
-from raybench.runs.report.differences import unit_data
+from raybench.runs.report.differences import UnitData
 from raybench.runs.report.layouts import layout_of
 from raybench.runs.report.leaderboard import Board, leaderboard
 from raybench.runs.report.markup import Child, Html, element, folded
@@ -29,11 +29,11 @@ class BenchmarkPart:
     charts: list[dict[str, Any]]
 
 
-def benchmark_part(board: Board, gallery: Html | None, first_chart: int) -> BenchmarkPart:
+def benchmark_part(board: Board, gallery: Html | None, units: UnitData | None, first_chart: int) -> BenchmarkPart:
     """The part of a benchmark; its charts are counted from `first_chart` on."""
     section = board.section
     slices = breakdowns(section, first_chart)
-    curves, units = _curves(section), unit_data(section)
+    curves = _curves(section)
     contents: list[tuple[str, str, Child]] = [
         ("curves", "Curves", _scripted("curves") if curves else None),
         ("thresholds", "Which threshold to use", threshold_card(section)),

@@ -23,8 +23,10 @@ MOST_UNITS, MOST_DIFFERENT = 400, 300
 MOST_NUMBERS = 24_000  # units × runs × figures of one benchmark
 DIGITS = 4
 
+UnitData = dict[str, Any]  # for the page's scripts
 
-def unit_data(section: Section) -> dict[str, Any] | None:
+
+def unit_data(section: Section) -> UnitData | None:
     """The values of units by figure and run; None unless two runs have the same figures of the same units."""
     runs = [run for run in section.runs if run.shown.units]
     figures = compared_figures(section.benchmark, runs)

@@ -34,15 +34,20 @@ class PageImages:
         return element("img", src=Html(source), alt=alt, id=self._known[digest], decoding="async")
 
 
-def gallery(section: Section, pictures: Sequence[Chosen], left_out: int, images: PageImages) -> Html | None:
-    """The cards of a benchmark's chosen pictures, with filters; None without pictures."""
+def gallery(
+    section: Section, pictures: Sequence[Chosen], left_out: int, images: PageImages, compared: bool
+) -> Html | None:
+    """The cards of a benchmark's chosen pictures, with filters; None without pictures.
+
+    `compared` says whether it is known what units are worth by two runs.
+    """
     if not pictures:
         return None
     cards = [_card(run, picture, images) for run, picture in pictures]
     words = f"{left_out} more cases are left out, so that the page stays small; a report of fewer runs shows them."
     return element(
         "div",
-        _filters(section.runs, pictures),
+        _filters(section.runs, pictures, compared),
         element("ul", cards, class_="cards"),
         element("button", "Show all", type="button", class_="all-cases", hidden=True),
         element("p", words, class_="quiet small") if left_out else None,
@@ -50,7 +55,7 @@ def gallery(section: Section, pictures: Sequence[Chosen], left_out: int, images:
     )
 
 
-def _filters(runs: Sequence[NamedRun], pictures: Sequence[Chosen]) -> Html:
+def _filters(runs: Sequence[NamedRun], pictures: Sequence[Chosen], compared: bool) -> Html:
     present = {picture.kind for _, picture in pictures}
     kinds = [kind for kind in KINDS if kind in present]
     buttons = [element("button", "all", type="button", data_kind="", aria_pressed="true")]
@@ -68,7 +73,7 @@ def _filters(runs: Sequence[NamedRun], pictures: Sequence[Chosen]) -> Html:
         "div",
         chips if kinds else None,
         element("label", "Cases of", whose),
-        element("label", "which went better with", better),
+        element("label", "which went better with", better) if compared else None,
         count,
         class_="tools",
     )

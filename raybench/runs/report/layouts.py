@@ -144,7 +144,7 @@ LAYOUTS = {
     "copydays": Layout("Copy detection, Copydays", "strong_mAP", ("codec",), overall=BEST, slices=COPYDAYS_LADDERS),
     "image-retrieval": Layout("Image retrieval", "mAP", ("codec", "score_norm"), overall=BEST, slices=RETRIEVAL_SLICES),
     "revisited": Layout(
-        "Landmark retrieval, Revisited Oxford and Paris",
+        "Landmark retrieval, Revisited protocol",
         "map",
         ("set", "setup"),
         slices=(

@@ -14,6 +14,7 @@ from raybench.runs.report.shown import NamedRun, Section
 
 MOST_VIEWS = 60  # of one benchmark; beyond, only its first figure has every choice
 UNDEFINED = "–"
+LESS_WORDS = "less is better"
 TIES_WORDS = "Bold (best) and underlined (second) go by what each figure is in the worst order of tied scores."
 
 
@@ -83,7 +84,7 @@ def leaderboard(board: Board) -> Html:
 def _of_one_run(board: Board) -> Html:
     (rows,) = board.rows.values()
     figures = board.figures
-    head = element("tr", element("th", "row", scope="col"), [element("th", figure, scope="col") for figure in figures])
+    head = element("tr", element("th", "row", scope="col"), [_figure_head(figure) for figure in figures])
     body = [
         element(
             "tr",
@@ -105,8 +106,9 @@ def _of_runs(board: Board) -> Html:
     if len(views) > MOST_VIEWS:
         views = [(figure, chosen) for figure, chosen in views if figure == figures[0] or chosen == choices[0]]
     keys = board.layout.choose
-    tools = [_selector("Figure", figures)] if len(figures) > 1 else [element("span", figures[0])] if figures else []
-    tools += [_selector(key.capitalize(), board.values_of(key)) for key in keys if len(board.values_of(key)) > 1]
+    named = [with_direction(figure) for figure in figures]
+    tools = [_selector("Figure", figures, named)] if len(figures) > 1 else [element("span", one) for one in named]
+    tools += [_selector(key.capitalize(), own, own) for key in keys if len(own := board.values_of(key)) > 1]
     chosen_keys = [key for key in keys if len(board.values_of(key)) > 1]
     tables = [
         element(
@@ -169,7 +171,10 @@ def board_table(
     head = element(
         "tr",
         element("th", "run", scope="col"),
-        [element("th", short, scope="col", title=long) for short, long in titles],
+        [
+            element("th", short, scope="col", title=long, data_lower=less)
+            for (short, long), less in zip(titles, lower, strict=True)
+        ],
     )
     body = [
         element(
@@ -180,7 +185,7 @@ def board_table(
         )
         for number, (run, row) in enumerate(zip(runs, grid, strict=True))
     ]
-    caption = element("caption", f"{figure}, percent" if figure else "percent", class_="unseen")
+    caption = element("caption", f"{with_direction(figure)}, percent" if figure else "percent", class_="unseen")
     framed = _framed(joined_html([caption, element("thead", head)]), element("tbody", body), f"figures {figure}")
     moved = len(runs) > 1 and any(cell.moved_by_ties for row in grid for cell in row)
     return joined_html([framed, element("p", TIES_WORDS, class_="quiet small") if moved else None])
@@ -200,8 +205,8 @@ def figure_cell(cell: Measured, mark: str) -> Html:
     if cell.low is not None and cell.high is not None:
         parts.append(element("span", f"{percent(cell.low)}–{percent(cell.high)}", class_="interval"))
     if cell.moved_by_ties:
-        bounds = f"{percent(cell.worst)}–{percent(cell.best)}"
-        words = f"Tied scores: {bounds} from the worst to the best order of ties"
+        bounds = "–".join(percent(bound) for bound in sorted(one for one in (cell.worst, cell.best) if one is not None))
+        words = f"Tied scores: {bounds} over all orders of ties"
         parts.append(element("span", f"ties {bounds}", class_="ties", title=words, tabindex=0))
     parts.append(bar(cell.value))
     return element(
@@ -225,8 +230,21 @@ def percent(value: float | None) -> str:
     return UNDEFINED if value is None else f"{100 * value:.2f}"
 
 
-def _selector(label: str, values: Sequence[str]) -> Html:
-    options = [element("option", value) for value in values]
+def with_direction(figure: str) -> str:
+    """A figure's name, with words where less of it is better."""
+    return f"{figure} ({LESS_WORDS})" if figure in LOWER_IS_BETTER else figure
+
+
+def _figure_head(figure: str) -> Html:
+    words = element("span", f"({LESS_WORDS})", class_="under") if figure in LOWER_IS_BETTER else None
+    return element("th", figure if words is None else [element("span", figure, class_="over"), words], scope="col")
+
+
+def _selector(label: str, values: Sequence[str], words: Sequence[str]) -> Html:
+    options = [
+        element("option", said, value=None if said == value else value)
+        for value, said in zip(values, words, strict=True)
+    ]
     return element("label", label, element("select", options, data_choose=True))
 
 

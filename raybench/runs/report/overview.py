@@ -8,7 +8,7 @@ from typing import Any
 
 from raybench.metrics.error_rates import LOWER_IS_BETTER
 from raybench.runs.report.badges import page_badges
-from raybench.runs.report.leaderboard import Board, Headline, board_table, copy_buttons, percent_words
+from raybench.runs.report.leaderboard import LESS_WORDS, Board, Headline, board_table, copy_buttons, percent_words
 from raybench.runs.report.markup import Html, element
 from raybench.runs.report.measured import Measured
 from raybench.runs.report.shown import Section
@@ -72,6 +72,7 @@ def overview_chart(boards: Sequence[Board]) -> dict[str, Any]:
     return {
         "kind": "profile",
         "categories": [board.section.benchmark for board in boards],
+        "lower": [board.layout.headline in LOWER_IS_BETTER for board in boards],
         "runs": list(colours.values()),
         "values": [[_value(board, name) for board in boards] for name in colours],
     }
@@ -103,6 +104,7 @@ def _column(board: Board) -> Html:
         "span",
         element("span", board.section.benchmark, class_="over"),
         element("span", board.layout.headline, class_="under"),
+        element("span", f"({LESS_WORDS})", class_="under") if board.layout.headline in LOWER_IS_BETTER else None,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from raybench.runs.report import assets
 from raybench.runs.report.benchmark_part import BenchmarkPart, benchmark_part
 from raybench.runs.report.citations import citations
+from raybench.runs.report.differences import unit_data
 from raybench.runs.report.gallery import PageImages, gallery
 from raybench.runs.report.leaderboard import Board
 from raybench.runs.report.markup import Child, Html, element
@@ -27,8 +28,9 @@ def write_report(runs: Sequence[Shown], title: str = "", made: datetime | None =
     pictures, left_out = chosen_pictures(sections)
     images, parts = PageImages(), []
     for number, board in enumerate(boards):
-        shown = gallery(board.section, pictures[number], left_out.get(number, 0), images)
-        parts.append(benchmark_part(board, shown, len(charts)))
+        units = unit_data(board.section)
+        shown = gallery(board.section, pictures[number], left_out.get(number, 0), images, compared=units is not None)
+        parts.append(benchmark_part(board, shown, units, len(charts)))
         charts += parts[-1].charts
     heading = title or title_of(sections)
     names = {run.colour: run.name for section in sections for run in section.runs}

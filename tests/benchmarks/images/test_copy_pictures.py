@@ -11,6 +11,7 @@ from PIL import Image
 
 from raybench.benchmarks import BENCHMARKS
 from raybench.benchmarks.cases import stored_cases
+from raybench.benchmarks.images.mistakes import MOST_CASES
 from raybench.benchmarks.images.sheets import PICTURE, Panel, match_sheet
 from raybench.errors import DataError
 from raybench.runs.finished import finished_manifest, read_tables
@@ -84,6 +85,16 @@ def test_a_false_alarm_shows_the_wrong_pair_with_its_score_and_place_in_the_pool
     assert f"score {float(worst['score']):.4g}, number {place} of all {len(rows)} candidates" in case.caption
     assert "threshold for precision 90%" in case.caption
     assert [panel.right for panel in case.panels[:2]] == [None, False]
+
+
+def test_a_query_whose_images_are_among_the_false_alarms_is_not_shown_again_as_missed(runs):
+    out, _ = runs
+    shown = [
+        (case.unit, *sorted((panel.name, panel.right is True) for panel in case.panels))
+        for case in cases_of(out / "disc2021")
+    ]
+    assert len(set(shown)) == len(shown)
+    assert sum(case.kind == "missed" for case in cases_of(out / "disc2021")) == MOST_CASES
 
 
 def test_queries_are_drawn_by_name_from_what_was_predicted(runs):

@@ -221,9 +221,30 @@ def test_from_images_queries_are_cropped_and_descriptors_normalised(landmarks, r
     assert len(rows_of(tmp_path / "images/revisited.csv")) == 6
     assert 0 < float(from_images[2]["map"]) < float(from_images[1]["map"]) < 1
     cases = stored_cases(str(tmp_path / "images"), {}, ())
-    assert len(cases) == 6 and {case.kind for case in cases} == {"worst"}
+    assert len(cases) == 6 and not any("AP 100.00" in case.caption for case in cases)
+    assert {case.kind for case in cases} == {"worst"}
     assert all(case.panels[0].name == case.unit and all(panel.jpeg for panel in case.panels) for case in cases)
     assert not (tmp_path / "vectors/pictures").exists()
+
+
+def test_queries_that_miss_nothing_are_no_mistakes_and_junk_is_called_junk(raybench, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3)).astype(np.uint8)
+    images = {"same": noise[0], "opposite": 255 - noise[0], "a": noise[1], "b": noise[2], "query": noise[0]}
+    for name, positive, junk in (("all_found", 0, []), ("mine", 1, [0])):
+        folder = tmp_path / "data" / name
+        (folder / "jpg").mkdir(parents=True)
+        for stem, image in images.items():
+            Image.fromarray(image).save(folder / "jpg" / f"{stem}.jpg")
+        gnd = [{"bbx": [0, 0, 63, 63], "easy": [positive], "hard": [], "junk": junk}]
+        truth = {"imlist": list(images)[:-1], "qimlist": ["query"], "gnd": gnd}
+        (folder / f"gnd_{name}.json").write_text(json.dumps(truth))
+    run(raybench, tmp_path / "out", "--data", tmp_path / "data", "--descriptor", "thumbnail", *INLINE)
+    (case,) = stored_cases(str(tmp_path / "out"), {}, ())
+    assert [(panel.label, panel.name, panel.right) for panel in case.panels[:2]] == [
+        ("query", "query", None), ("first, junk", "same", None),
+    ]  # fmt: skip
+    assert case.row == "mine | medium" and case.panels[2].name == "opposite"
+    assert sorted(path.name for path in (tmp_path / "out/pictures").iterdir()) == ["cases.json", "worst_mine.jpg"]
 
 
 def test_exported_descriptors_read_back_to_the_same_table(landmarks, raybench, tmp_path):

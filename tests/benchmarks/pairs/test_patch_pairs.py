@@ -6,6 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from raybench.runs.unit_values import unit_values
+
 EXECUTORS = {"inline": ("--ray", "off"), "ray": ("--device", "cpu", "--cpus", "2")}
 
 
@@ -78,6 +80,11 @@ def test_ties_give_the_other_end_that_the_case_says(raybench, fpr95, tmp_path):
     said = json.loads((fpr95 / "expected.json").read_text())
     assert float(row["worst"]) == float(row["value"]) == pytest.approx(0.05)
     assert float(row["best"]) == pytest.approx(said["ties_other_orders"]["ties"]["positives first"])
+
+
+def test_a_single_pair_is_worth_nothing_by_itself(raybench, fpr95, tmp_path):
+    run(raybench, tmp_path / "out", "--results", fpr95 / "data/twenty.npz", "--ray", "off")
+    assert unit_values(str(tmp_path / "out")) == []
 
 
 def test_the_run_with_fewer_false_alarms_is_better_in_a_comparison(raybench, tmp_path):

@@ -17,6 +17,7 @@ from raybench.benchmarks.cases import stored_cases
 from raybench.benchmarks.tss.tss import BENCHMARK
 from raybench.formats.flo import read_flow, write_flo
 from raybench.runs.finished import finished_manifest
+from raybench.runs.unit_values import unit_values
 
 DATA = GOLDEN / "tss" / "data"
 EXPECTED = json.loads((GOLDEN / "tss" / "expected.json").read_text())
@@ -126,6 +127,8 @@ def test_the_summary_has_a_row_a_group_and_the_mean_over_groups(raybench, tmp_pa
     assert "PCK@0.05" in said.out
     assert "NO FLOW: 1 of 10 pairs of MINI (p05_noflow)" in said.out
     assert "masks of 2 of 10 pairs were estimated" in said.out
+    of_groups = {one.figure.figure: one for one in unit_values(str(tmp_path / "out")) if one.figure.row == "MINI"}
+    assert len(of_groups["T5"].names) == 10, "each image pair has a value, which two runs are set beside each other by"
 
 
 def test_the_mean_is_over_groups_not_over_pairs(raybench, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 from browser import Browser, chromium
-from report_pages import ATTACK, several_runs
+from report_pages import ATTACK, pairs_run, patch_run, several_runs
 
 from raybench.runs.report.page import write_report
 
@@ -77,6 +77,45 @@ def test_differences_to_a_chosen_run_stand_beside_its_figures(opened):
     assert words(opened, f"{TABLE} tbody tr:nth-child(2) .difference") == ["+20.00", "−5.00", "+7.50"]
     choose(opened, "#b0 .board [data-baseline]", "")
     assert words(opened, f"{TABLE} .difference") == []
+
+
+def test_colours_of_differences_follow_what_is_better(browser, tmp_path):
+    (tmp_path / "page.html").write_text(write_report([pairs_run("sift", 0.9), pairs_run("orb", 0.1)]))
+    browser.open(tmp_path / "page.html")
+    kinds = "[...document.querySelectorAll('.view:not([hidden]) .difference')].map((one) => one.className)"
+    found = {}
+    for run in ("0", "1"):
+        choose(browser, "[data-baseline]", run)
+        found[words(browser, ".view:not([hidden]) .difference")[0]] = browser.do(kinds)
+    assert found == {"−80.00": ["difference better"], "+80.00": ["difference worse"]}
+    choose(browser, "[data-choose]", "ap")
+    assert browser.do(kinds) == ["difference"], "equal ones have no colour"
+
+
+@pytest.mark.parametrize("width", [1300, 700, 360])
+def test_names_below_the_overview_are_whole(browser, tmp_path, width):
+    runs = [pairs_run("sift", 0.9), *several_runs()[-1:], patch_run("sift")]
+    (tmp_path / "page.html").write_text(write_report(runs))
+    browser.open(tmp_path / "page.html", width=width)
+    browser.wait("document.querySelector('.overview canvas')")
+    browser.do(
+        """(() => {
+          const draw = CanvasRenderingContext2D.prototype.fillText;
+          window.drawn = {};
+          CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+            const wide = this.measureText(text).width;
+            const from = this.textAlign === "right" ? x - wide : this.textAlign === "center" ? x - wide / 2 : x;
+            const ends = [from, from + wide].map((end) => this.getTransform().transformPoint({ x: end, y }));
+            const { width, height } = this.canvas;
+            window.drawn[text] = ends.every((one) => one.x >= 0 && one.x <= width && one.y >= 0 && one.y <= height);
+            draw.call(this, text, x, y);
+          };
+          document.querySelector('.overview .chart').chart.redraw();
+        })()"""
+    )
+    names = ["patch-pairs", "(less is better)", "hbench-classification", "disc2021"]
+    browser.wait(f"{names}.every((name) => name in window.drawn)")
+    assert [browser.do(f"window.drawn[{name!r}]") for name in names] == [True] * 4
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from report_pages import ATTACK, copy_run, jpeg, manifest, patch_run, several_runs
+from report_pages import ATTACK, copy_run, jpeg, manifest, pairs_run, patch_run, several_runs
 
 from raybench.benchmarks.job import PicturePanel, ReportPicture
 from raybench.metrics.samples import FigureOf
@@ -129,6 +129,28 @@ def test_less_may_be_better_and_what_rests_on_ties_wins_nothing():
     cells = [Measured(0.1), Measured(0.3), Measured(None), Measured(0.1)]
     assert _marks(cells, lower=True) == ["best", "second", "", "best"]
     assert _marks(cells, lower=False) == ["second", "best", "", "second"]
+
+
+def test_where_less_is_better_the_page_says_so_beside_the_figure():
+    page = write_report([pairs_run("sift", 0.1203, 0.1117), pairs_run("orb", 0.3), patch_run("sift")])
+    assert '<option value="fpr95">fpr95 (less is better)</option><option>ap</option>' in page
+    assert page.count('<span class="under">(less is better)</span>') == 1, "in the overview"
+    assert data_of(page)["charts"][0]["lower"] == [True, False]
+    alone = first_table(write_report([pairs_run("sift", 0.1)]))
+    assert alone[0][1:] == [["fpr95", "(less", "is", "better)"], ["ap"]]
+
+
+def test_the_range_of_ties_goes_from_low_to_high():
+    rows = first_table(write_report([pairs_run("sift", 0.1203, 0.1117), pairs_run("orb", 0.3)]))
+    assert rows[1] == [["sift"], ["12.03", "ties", "11.17–12.03"]]
+
+
+def test_which_run_went_better_is_asked_only_where_units_have_values():
+    runs = [copy_run("a", (1.0, 0.0, 0.5, 0.2)), copy_run("b", (0.0, 0.0, 0.8, 0.3))]
+    assert "which went better with" in write_report(runs)
+    without = write_report([dataclasses.replace(run, units=()) for run in runs])
+    assert "which went better with" not in without and "Where two runs differ" not in without
+    assert "Cases of" in without
 
 
 def test_what_stands_for_a_run_is_a_mean_of_tasks_or_its_best_variant():

@@ -1,6 +1,7 @@
 // Charts by uPlot: lines over numbers or categories, curves, and points of two runs; a box with values follows the mouse.
 
 const HEIGHT = 300;
+const FONT = "12px system-ui, sans-serif";
 const widths = new ResizeObserver((entries) => {
   for (const { target } of entries) {
     if (target.chart && target.clientWidth)
@@ -25,8 +26,8 @@ function axis(label, more = {}) {
   return {
     label,
     labelSize: 18,
-    labelFont: "12px system-ui, sans-serif",
-    font: "12px system-ui, sans-serif",
+    labelFont: FONT,
+    font: FONT,
     stroke: cssValue("--quiet"),
     grid: line,
     ticks: { ...line, size: 4 },
@@ -101,6 +102,23 @@ function apart(places, isWide) {
   });
 }
 
+/** How names stand below an axis: level where each has room, else aslant, with the first one's start in sight. */
+function namesBelow(host, names) {
+  const pen = make("canvas").getContext("2d");
+  pen.font = FONT;
+  const widthOf = (name) => Math.max(...name.split("\n").map((line) => pen.measureText(line).width));
+  const widest = Math.max(...names.map(widthOf));
+  const lines = Math.max(...names.map((name) => name.split("\n").length));
+  const step = () => (host.clientWidth - 100) / (names.length - 0.3); // 100: the other axis and paddings
+  const isLevel = () => step() > widest + 12;
+  const slope = (35 * Math.PI) / 180;
+  return {
+    rotate: () => (isLevel() ? 0 : 35),
+    size: () => 18 * lines + (isLevel() ? 12 : widest * Math.sin(slope)),
+    left: () => (isLevel() ? 30 : Math.max(30, widthOf(names[0]) * Math.cos(slope) - 44 - 0.35 * step())),
+  };
+}
+
 /** Lines of runs over numbers (`lines`) or categories (`profile`), with boxes to show and hide them. */
 function drawLines(host, given) {
   const isProfile = given.kind === "profile";
@@ -108,20 +126,21 @@ function drawLines(host, given) {
   const isWide = x[0] > 0 && x[x.length - 1] / x[0] > 8;
   const marked = { points: { show: true, size: isProfile ? 8 : 6, fill: cssValue("--paper") }, spanGaps: !isProfile };
   const series = given.runs.map((run) => lineOf(run, { ...marked, width: isProfile ? 1.5 : 2 }));
+  const names = isProfile && given.categories.map((name, at) => name + (given.lower[at] ? "\n(less is better)" : ""));
   const words = (place) => ({
-    title: isProfile ? given.categories[place] : `${given.axis} ${x[place].toLocaleString("en")}`,
+    title: isProfile ? names[place].replace("\n", " ") : `${given.axis} ${x[place].toLocaleString("en")}`,
     lines: given.runs
       .map((run, number) => [run, given.values[number][place]])
       .filter(([, value]) => value !== null)
-      .sort((a, b) => b[1] - a[1])
+      .sort((a, b) => (given.lower?.[place] ? a[1] - b[1] : b[1] - a[1]))
       .map(([run, value]) => [run, percent(value)]),
   });
-  const fits = host.clientWidth / x.length > 150;
+  const below = isProfile && namesBelow(host, names);
   const named = {
     splits: () => x,
-    values: () => given.categories,
-    rotate: fits ? 0 : -35,
-    size: fits ? 30 : 96,
+    values: () => names,
+    rotate: below.rotate,
+    size: below.size,
     labelSize: 0,
     label: "",
   };
@@ -152,7 +171,7 @@ function drawLines(host, given) {
       cursor: { y: false, drag: { x: false, y: false } },
       series: [{}, ...series],
       plugins: [valueBox(words)],
-      padding: [12, 14, 0, isProfile ? 30 : 0],
+      padding: isProfile ? [12, 24, 0, below.left] : [12, 14, 0, 0],
     },
     [x, ...given.values],
   );

@@ -62,6 +62,7 @@ function baselines(host) {
 
 function compareTo(table, run) {
   const base = all("tbody tr", table).find((row) => row.dataset.run === run);
+  const heads = all("thead th", table);
   for (const row of all("tbody tr", table)) {
     for (const cell of all("td[data-v]", row)) {
       const shown = cell.querySelector(".v");
@@ -70,7 +71,9 @@ function compareTo(table, run) {
       if (beside === null) continue;
       const by = 100 * (numberOf(cell) - beside);
       const text = `${by < 0 ? "−" : "+"}${Math.abs(by).toFixed(2)}`;
-      shown.after(make("span", { className: `difference ${by < 0 ? "less" : "more"}` }, text));
+      const gain = "lower" in heads[cell.cellIndex].dataset ? -by : by;
+      const kind = gain > 0 ? " better" : gain < 0 ? " worse" : "";
+      shown.after(make("span", { className: `difference${kind}` }, text));
     }
   }
 }
