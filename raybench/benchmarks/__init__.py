@@ -84,7 +84,7 @@ BENCHMARKS: dict[str, Listed] = {
     ),
     "revisited": Listed(
         "raybench.benchmarks.images.revisited:BENCHMARK",
-        "Revisited Oxford and Paris: mAP and mP@1, 5, 10 of easy, medium and hard, also with the distractors of R1M",
+        "Revisited Oxford and Paris, or your own set in that layout: mAP and mP@k of easy, medium, hard; also with R1M",
         "--data (root of SET/jpg and SET/gnd_SET.json) and --descriptor, or --features (vectors)",
     ),
     "tss": Listed(
