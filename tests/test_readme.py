@@ -48,6 +48,7 @@ def call(command, folder):
     return subprocess.run(words, shell=True, cwd=folder, capture_output=True, text=True, check=False, timeout=200)
 
 
+@pytest.mark.slow
 @pytest.mark.ray(own=True)
 @pytest.mark.parametrize("text", [README, GUIDE], ids=["README", "guide"])
 def test_its_commands_run(all_data, text):

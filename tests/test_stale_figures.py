@@ -76,7 +76,7 @@ def computed(here, name, stage):
     ("benchmark", "where"),
     [
         *((benchmark, "inline") for benchmark in INPUTS),
-        pytest.param("hbench-classification", "ray", marks=[pytest.mark.ray, pytest.mark.seconds]),
+        pytest.param("hbench-classification", "ray", marks=[pytest.mark.ray, pytest.mark.slow]),
     ],
 )
 def test_no_table_is_made_from_what_was_there_before_a_change(raybench, here, copies, request, benchmark, where):
@@ -120,7 +120,7 @@ def test_what_the_digest_does_not_cover_is_said_in_the_run_its_table_and_its_man
 
 
 @pytest.mark.ray(own=True)
-@pytest.mark.seconds
+@pytest.mark.slow
 def test_a_ray_that_stays_up_between_two_drivers_keeps_nothing_of_the_first(here):
     from ray.cluster_utils import Cluster
 

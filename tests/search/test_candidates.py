@@ -169,6 +169,7 @@ def test_a_norm_beyond_the_training_set_is_one_line(tmp_path):
         query_biases(run, queries, training, [ScoreNorm(1.0, 0, 7)], device="cpu")
 
 
+@pytest.mark.slow
 def test_ray_with_eight_devices_gives_the_bytes_of_inline(tmp_path, local_ray):
     from raybench.engine.ray_core import RayExecutor
 
