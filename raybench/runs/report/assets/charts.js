@@ -115,7 +115,7 @@ function namesBelow(host, names) {
   return {
     rotate: () => (isLevel() ? 0 : 35),
     size: () => 18 * lines + (isLevel() ? 12 : widest * Math.sin(slope)),
-    left: () => (isLevel() ? 30 : Math.max(30, widthOf(names[0]) * Math.cos(slope) - 44 - 0.35 * step())),
+    left: () => (isLevel() ? 30 : Math.max(30, widthOf(names[0]) * Math.cos(slope) - 30 - 0.35 * step())),
   };
 }
 
