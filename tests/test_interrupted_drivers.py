@@ -45,10 +45,8 @@ def test_a_run_in_this_process_ends_in_order(number, command, tmp_path):
     assert list((tmp_path / "out").rglob(".*")) == [], "something temporary was left"
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGTERM, *(pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGINT, signal.SIGHUP))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @on_ray
 def test_a_run_on_a_local_ray_ends_in_order_and_takes_ray_along(number, command, tmp_path):
     driver = Driver((*command, "--ray", "local"), tmp_path / "meeting", MID_EXTRACT)

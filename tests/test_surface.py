@@ -18,6 +18,7 @@ GIVEN = ("run", "hbench-classification", "--benchmarks", HBENCH / "benchmarks", 
 GIVEN += ("--data", HBENCH / "hpatches", "--descriptor", "patch_descriptors:Block4", "--device", "cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.ray(own=True)
 def test_a_local_run_listens_on_loopback_only(tmp_path):
     stop = Stop("raybench.engine.stages:publish_shard", "extract", 2)

@@ -99,7 +99,7 @@ def test_rows_of_half_precision_come_back_as_float32_near_the_exact_ones(dtype):
     assert 0 < np.abs(exact - half).max() < 0.02
 
 
-@pytest.mark.seconds
+@pytest.mark.slow
 def test_a_compiled_network_gives_the_rows_of_a_plain_one_and_is_not_compiled_for_each_shape():
     plain, compiled = Network("n.pt", 20, "square"), Network("n.pt", 20, "square", compile=True)
     first = [pictures(4), pictures(1), pictures(2, 24, 36)]
@@ -113,7 +113,7 @@ def test_a_compiled_network_gives_the_rows_of_a_plain_one_and_is_not_compiled_fo
     torch.compiler.reset()
 
 
-@pytest.mark.seconds
+@pytest.mark.slow
 def test_a_machine_on_which_torch_can_not_compile_is_said_in_one_line(tmp_path):
     code = (
         "from test_precision import Network, pictures\n"
