@@ -52,6 +52,7 @@ def test_the_flow_job_takes_the_arguments_of_the_kits_tool(tmp_path):
     assert abs(float(group["SegIUR"]) - expected) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.ray(own=True)
 def test_ray_job_submit_runs_the_job_on_a_head(golden, tmp_path):
     """The head gets a home of its own, with a token, so that it meets no other Ray of this machine."""
