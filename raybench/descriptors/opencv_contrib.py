@@ -8,6 +8,7 @@ does. All are upright, and else as OpenCV makes them by default, but for DAISY's
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ PATTERN_SIDE_PX, PATTERN_MARGIN_PX = 2 * 24 + 1, 5
 DAISY_SIDE_PX, DAISY_MARGIN_PX = 2 * 15 + 1, 38
 
 
-class Contrib:
+class Contrib(ABC):
     """What these descriptors share; a class says its sides, dimension and how OpenCV makes it."""
 
     name: str
@@ -42,9 +43,9 @@ class Contrib:
     centre_px: float | None = None
     dimension: int  # values of a row; of packed bits their bytes
 
+    @abstractmethod
     def feature(self, made_by: Any) -> Any:
         """OpenCV's own object, of the module `cv2.xfeatures2d`."""
-        raise NotImplementedError
 
     def prepare(self, patches: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The patches at this descriptor's side."""
