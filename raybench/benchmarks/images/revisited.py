@@ -187,7 +187,7 @@ class RevisitedPlan:
         further = tie_tables(run, revisited_ties(first, first_scores, ties))
         if len(self.codecs) > 1:
             further = (codec_table((codec, *row) for codec in self.codecs for row in rows[codec]), *further)
-        facts = {"sets": {one.name: len(one.references) for one in sets.sets}, "codecs": set(self.codecs)}
+        facts = {"sets": {one.name: (len(one.queries), len(one.references)) for one in sets.sets}}
         projected = by_codec.get(self.codecs[0], {})
         pictures = draw_worst(run, first, sets.sets, projected, job.shard_size)
         return Outcome(main, further, skipped, facts, pictures, samples)

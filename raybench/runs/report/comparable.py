@@ -21,6 +21,7 @@ SPLIT_SEQUENCES = {"a": 40, "b": 40, "c": 40, "illum": 57, "view": 59, "full": 1
 DISC_VALIDATION = (50_000, 1_000_000)  # queries, references
 TSS_PAIRS = {"FG3DCar": 195, "JODS": 81, "PASCAL": 124}
 COPYDAYS_IMAGES, COPYDAYS_DISTRACTORS = 3_212, 10_000
+REVISITED = {"roxford5k": (70, 4_993), "rparis6k": (70, 6_322)}  # queries, references
 
 
 def hpatches(benchmark: str, row: Row, facts: Facts) -> str:
@@ -107,6 +108,26 @@ def copydays(_: str, row: Row, facts: Facts) -> str:
     return f"yes: codec {codec[1]}, if the distractors are as hard (its own are drawn from YFCC100M)"
 
 
+def revisited(_: str, row: Row, facts: Facts) -> str:
+    """From the set, and how many queries and references it has.
+
+    >>> row = {"split_or_set": "roxford5k, hard", "metric": "map_percent"}
+    >>> revisited("revisited", row, {"sets": {"roxford5k": (20, 300)}})
+    'no, because it is for the 70 queries and 4,993 references of roxford5k; this run has 20 and 300'
+    """
+    name, _, setup = row["split_or_set"].partition(", ")
+    found = facts["sets"].get(name)
+    if found is None:
+        return f"no, because it is for {name}; this run has {', '.join(sorted(facts['sets']))}"
+    queries, references = REVISITED[name]
+    if found != (queries, references):
+        return (
+            f"no, because it is for the {queries:,} queries and {references:,} references of {name}; "
+            f"this run has {found[0]:,} and {found[1]:,}"
+        )
+    return f"yes: {row['metric'].removesuffix('_percent')} of {name}, {setup}"
+
+
 def tss(_: str, row: Row, facts: Facts) -> str:
     """From group and number of pairs.
 
@@ -148,5 +169,6 @@ VERDICTS: dict[str, Callable[[str, Row, Facts], str]] = {
     "hpatches-retrieval": hpatches,
     "disc2021": disc2021,
     "copydays": copydays,
+    "revisited": revisited,
     "tss": tss,
 }

@@ -22,6 +22,7 @@ ROWS = {
     "hpatches-retrieval": {("hpatches", "patch_retrieval")},
     "disc2021": {("disc2021", "copy_detection"), ("isc2021", "descriptor_track"), ("isc2021", "matching_track")},
     "copydays": {("copydays10k", "copy_detection")},
+    "revisited": {("revisited", "image_retrieval")},
     "tss": {("tss", "dense_flow"), ("tss", "cosegmentation")},
 }
 NOTE = "Published figures as their sources print them; none was computed here."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raybench.runs.report.comparable import VERDICTS, copydays, disc2021, hpatches
+from raybench.runs.report.comparable import VERDICTS, copydays, disc2021, hpatches, revisited
 from raybench.runs.report.references import ROWS, published
 
 FULL_DISC = {
@@ -15,6 +15,7 @@ FULL_DISC = {
     "distractors": 10_000,
     "codecs": {"PCAW512,L2norm,Flat"},
     "pairs": {"JODS": 81, "FG3DCar": 2},
+    "sets": {"roxford5k": (70, 4_993), "own": (3, 9)},
 }
 
 
@@ -25,7 +26,7 @@ def test_every_row_has_a_source_and_a_verdict_with_a_reason(benchmark):
     for row in table.rows:
         cells = dict(zip(table.columns, row, strict=True))
         assert "/" in cells["source"] or "." in cells["source"]
-        assert 0 < cells["value"] < 1
+        assert 0 < cells["value"] <= 1
         assert cells["comparable"].startswith(("yes: ", "no, because "))
 
 
@@ -65,7 +66,21 @@ def test_a_copydays_row_is_comparable_only_with_as_many_images_and_the_same_code
     assert "no row" in copydays("copydays", row, {**facts, "codecs": {"Flat"}})
 
 
-@pytest.mark.parametrize("benchmark", ["disc2021", "hpatches-matching", "copydays"])
+def test_a_row_of_revisited_is_comparable_only_with_the_whole_set():
+    row = {"split_or_set": "roxford5k, hard", "metric": "mp_at_10_percent"}
+    assert revisited("revisited", row, FULL_DISC) == "yes: mp_at_10 of roxford5k, hard"
+    assert "10 and 4,993" in revisited("revisited", row, {"sets": {"roxford5k": (10, 4_993)}})
+    assert "this run has own" in revisited("revisited", row, {"sets": {"own": (70, 4_993)}})
+
+
+def test_the_rows_of_revisited_are_those_that_the_tool_prints_for_its_example():
+    rows = [row for row in published("revisited", FULL_DISC).rows if "example" in row[0]]
+    percent = {row[1]: round(100 * row[3], 2) for row in rows if row[2] == "map_percent"}
+    assert [percent[f"roxford5k, {setup}"] for setup in ("easy", "medium", "hard")] == [84.81, 64.67, 38.47]
+    assert [percent[f"rparis6k, {setup}"] for setup in ("easy", "medium", "hard")] == [92.12, 77.2, 56.32]
+
+
+@pytest.mark.parametrize("benchmark", ["disc2021", "hpatches-matching", "copydays", "revisited"])
 def test_no_row_is_comparable_with_descriptors_of_another_arithmetic(benchmark):
     facts = {**FULL_DISC, "queries": 3_212} if benchmark == "copydays" else FULL_DISC
     exact, fast = (published(benchmark, {**facts, "precision": words}).rows for words in ("", "float16, torch.compile"))
