@@ -31,7 +31,8 @@ from raybench.benchmarks.images.revisited_figures import (
     set_rows,
     set_ties,
 )
-from raybench.benchmarks.images.revisited_inputs import Way, find_sets
+from raybench.benchmarks.images.revisited_inputs import find_sets
+from raybench.benchmarks.images.revisited_pictures import Way
 from raybench.benchmarks.images.revisited_sets import RevisitedSet, RevisitedSets
 from raybench.benchmarks.images.sets import StoredVectors
 from raybench.benchmarks.images.ties import note_constant_sets
@@ -62,7 +63,7 @@ class RevisitedOptions(ImageOptions):
     """Those of sets of images, and which sets."""
 
     data: str | None = option(
-        None, "root of the sets: SET/jpg, SET/gnd_SET.json; perhaps revisitop1m", "input", is_uri=True
+        None, "root of the sets: SET/jpg (or jpg.tar), SET/gnd_SET.json; perhaps revisitop1m", "input", is_uri=True
     )
     features: str | None = option(
         None,

@@ -1,46 +1,32 @@
-"""Where a `revisited` job finds its sets: folders with their truth, pictures or vectors in the order of its lists."""
+"""Where a `revisited` job finds its sets: folders with their truth, pictures or vectors in the order of its lists.
+
+Which pictures there are `revisited_pictures` knows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.benchmarks.images import sets as image_sets
+from raybench.benchmarks.images.revisited_pictures import Folder, Way, distractor_pictures, listed_pictures
 from raybench.benchmarks.images.revisited_sets import R1M, Labelled, RevisitedSet, RevisitedSets
 from raybench.benchmarks.images.sets import ImageSet, PictureSet, StoredVectors
 from raybench.digests import digest_of
-from raybench.errors import ConfigError, ProblemList, quoted
-from raybench.formats.limits import Limits
+from raybench.errors import ConfigError, ProblemList
 from raybench.formats.names import Names, Strings, name_order, strings, without_jpg
-from raybench.formats.revisited import RevisitedTruth, read_distractor_names, read_revisited_truth
+from raybench.formats.revisited import read_distractor_names, read_revisited_truth
 from raybench.metrics.micro_ap import TruePairs
 from raybench.sources.cropped_images import CroppedImages
-from raybench.sources.file_names import check_names
-from raybench.sources.image_files import ImageFiles, is_image
 from raybench.sources.listings import is_tree, parsed_tree
 from raybench.sources.named_vectors import NamedVectors, find_vectors
 
-JPG = ".jpg"
 SHOWN = 5  # names that are missing
 PARTS = ("truth", "queries", "references")  # of a set, by which a finished run remembers it
 TRAINING_STEMS = ("training", "train")
-
-Folder = Mapping[str, storage.Entry]  # files by their names below it
-
-
-@dataclass(frozen=True)
-class Way:
-    """How a job comes to its sets: below which root, from vectors or pictures, digested how, within which limits."""
-
-    root: str
-    from_vectors: bool
-    by_content: bool
-    limits: Limits
-    store: str = ""  # where listings of archives are kept
 
 
 def find_sets(way: Way, asked: tuple[str, ...], training: str | None, problems: ProblemList) -> RevisitedSets:
@@ -144,14 +130,7 @@ def _find_set(way: Way, name: str, files: Folder, problems: ProblemList) -> Revi
             for role, listed in (("queries", truth.queries), ("references", truth.references))
         )
     else:
-        _check_crops(truth, uri, way.limits, problems)
-        queries, references = (
-            _listed_pictures(way, f"{name}/{role}", folder, files, listed, uri, boxes, problems)
-            for role, listed, boxes in (
-                ("queries", truth.queries, truth.boxes),
-                ("references", truth.references, None),
-            )
-        )
+        queries, references = listed_pictures(way, name, folder, files, truth, uri, problems)
     if queries is None or references is None:
         return None
     if isinstance(queries, StoredVectors) and isinstance(references, StoredVectors):
@@ -172,47 +151,6 @@ def _no_truth(name: str, folder: str, files: Folder) -> str:
         )
     there = f"; there is {', '.join(sorted(files)[:SHOWN])}" if files else "; the folder is empty or missing"
     return f"{folder}: no {file}{there}"
-
-
-def _check_crops(truth: RevisitedTruth, uri: str, limits: Limits, problems: ProblemList) -> None:
-    """Note boxes that hold no pixel once they are rounded, or too many."""
-    whole = np.rint(truth.boxes)  # halves to even
-    width, height = whole[:, 2] - whole[:, 0], whole[:, 3] - whole[:, 1]
-    for query in np.flatnonzero((width < 1) | (height < 1)).tolist():
-        box = truth.boxes[query].tolist()
-        problems.add(
-            f"{uri}: gnd[{query}] ({quoted(truth.queries[query])}): bbx {box} holds no pixel when its numbers are "
-            "rounded; expected a box with pixels"
-        )
-    for query in np.flatnonzero(width * height > limits.pixels).tolist():
-        where = f"{uri}: gnd[{query}] ({quoted(truth.queries[query])}): bbx"
-        problems.add(limits.pixel_problem(int(width[query]), int(height[query]), where))
-
-
-def _listed_pictures(
-    way: Way,
-    role: str,
-    folder: str,
-    files: Folder,
-    listed: tuple[str, ...],
-    truth: str,
-    boxes: NDArray[np.float64] | None,
-    problems: ProblemList,
-) -> PictureSet | None:
-    """The pictures of these names in `jpg/`, in this order."""
-    there = [f"jpg/{name}{JPG}" in files for name in listed]
-    missing = [name for name, is_there in zip(listed, there, strict=True) if not is_there]
-    root = storage.join(folder, "jpg")
-    lines = [f"{root}: no {name}{JPG}, which {truth} lists among its {role.rpartition('/')[2]}" for name in missing]
-    problems.add_first(lines[:SHOWN], len(missing), root, f"missing {role.rpartition('/')[2]}")
-    if missing:
-        return None
-    entries = [files[f"jpg/{name}{JPG}"]._replace(name=f"{name}{JPG}") for name in listed]
-    images = ImageFiles.of(root, entries, way.by_content, way.limits)
-    place = {key: number for number, key in enumerate(images.keys)}
-    order = np.array([place[entry.name] for entry in entries], np.int64)
-    source = CroppedImages.of_files(images.taken(order), boxes)
-    return PictureSet(role, Names(strings(listed)), source)
 
 
 def _listed_vectors(
@@ -260,7 +198,7 @@ def _find_distractors(way: Way, files: Folder, problems: ProblemList) -> ImageSe
             data = image_sets.read_text(uri, "names of distractors")
             listed = read_distractor_names(data, uri, problems)
     if not way.from_vectors:
-        return _distractor_pictures(way, role, storage.join(root, "jpg"), files, listed, uri, problems)
+        return distractor_pictures(way, role, root, files, listed, uri, problems)
     uris = find_vectors(root, ("distractors",), problems, wanted=False)
     found = image_sets.vectors_on_disk(role, uris, problems, "without_jpg", limits=way.limits)
     if found is None or listed is None or len(set(listed)) < len(listed):
@@ -268,31 +206,3 @@ def _find_distractors(way: Way, files: Folder, problems: ProblemList) -> ImageSe
     names = without_jpg(strings(listed))
     order, _ = name_order(names)
     return _in_order(found, names.take(order), uris[0], f"{uri} lists", problems)
-
-
-def _distractor_pictures(
-    way: Way,
-    role: str,
-    root: str,
-    files: Folder,
-    listed: tuple[str, ...] | None,
-    uri: str,
-    problems: ProblemList,
-) -> PictureSet | None:
-    there = {name.removeprefix("jpg/"): entry for name, entry in files.items() if name.startswith("jpg/")}
-    keys = [name for name in there if is_image(name, recursive=True)] if listed is None else list(dict.fromkeys(listed))
-    before = len(problems.lines)
-    with problems.noting():
-        check_names(root, keys)
-    missing = [key for key in keys if key not in there]
-    lines = [f"{root}: no {key}, which {uri} lists" for key in missing[:SHOWN]]
-    problems.add_first(lines, len(missing), root, "missing distractors")
-    if not keys or len(problems.lines) > before:
-        return None
-    entries = [there[key]._replace(name=key) for key in keys]
-    images = ImageFiles.of(root, entries, way.by_content, way.limits)
-    names = without_jpg(strings(images.keys))
-    order, twice = name_order(names)
-    lines = [f"{root}: {names[int(row)].as_py()!r} is there with two suffixes; keep one" for row in twice[:SHOWN, 0]]
-    problems.add_first(lines, len(twice), root, "names with two suffixes")
-    return PictureSet(role, Names(names.take(order)), CroppedImages.of_files(images.taken(order)))

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from archives import files_of, pack_tar
 from conftest import GOLDEN, only_line, spoil
 from PIL import Image
 
@@ -260,6 +261,48 @@ def test_data_on_object_storage_give_the_same_table(landmarks, s3, raybench, tmp
     for out, data in (("local", landmarks), ("remote", root)):
         run(raybench, tmp_path / out, "--data", data, "--descriptor", "thumbnail", *INLINE)
     assert (tmp_path / "local/revisited.csv").read_bytes() == (tmp_path / "remote/revisited.csv").read_bytes()
+
+
+@pytest.fixture
+def archives(landmarks, tmp_path):
+    """The demo's set with archives for pictures: one for the set, two in `jpg` for the distractors."""
+    data = shutil.copytree(landmarks, tmp_path / "archives", ignore=shutil.ignore_patterns("jpg"))
+    pack_tar(landmarks / "landmarks/jpg", data / "landmarks/jpg.tar", above="jpg/")
+    loose, packed = landmarks / "revisitop1m/jpg", data / "revisitop1m/jpg"
+    packed.mkdir()
+    for number in range(2):
+        pack_tar(loose, packed / f"revisitop1m.{number + 1}.tar", names=files_of(loose)[number::2])
+    return data
+
+
+def test_archives_in_the_place_of_jpg_give_the_same_tables(landmarks, archives, raybench, tmp_path):
+    for out, data in (("a", landmarks), ("b", archives)):
+        run(raybench, tmp_path / out, "--data", data, "--descriptor", "thumbnail", *INLINE)
+    for name in ("revisited.csv", "tables/per_query.parquet", "pictures/worst_landmarks.jpg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    shutil.rmtree(archives)
+    said = raybench("rescore", tmp_path / "b", "--out", tmp_path / "c", "--codecs", "Flat", "--ray", "off")
+    assert said.code == 0, said.err
+    assert (tmp_path / "c/revisited.csv").read_bytes() == (tmp_path / "a/revisited.csv").read_bytes()
+
+
+def test_pictures_that_archives_lack_and_broken_archives_are_said_together(archives, raybench, tmp_path):
+    (archives / "landmarks/jpg.tar").write_bytes(b"no archive" * 100)
+    pack_tar(archives, archives / "revisitop1m/jpg/revisitop1m.1.tar", names=["revisitop1m/revisitop1m.txt"])
+    said = raybench(
+        "run", "revisited", "--out", tmp_path / "a", "--data", archives, "--descriptor", "thumbnail", *INLINE
+    )
+    assert said.code == 2 and "landmarks/jpg.tar" in said.errors[0]
+    assert any("revisitop1m/jpg: no 0" in line and "revisitop1m.txt lists" in line for line in said.errors)
+
+
+def test_archives_that_are_packed_whole_are_refused_with_what_to_do(archives, raybench, tmp_path):
+    for path in [archives / "landmarks/jpg.tar", *(archives / "revisitop1m/jpg").iterdir()]:
+        path.rename(path.with_name(f"{path.name}.gz"))
+    said = raybench(
+        "run", "revisited", "--out", tmp_path / "a", "--data", archives, "--descriptor", "thumbnail", *INLINE
+    )
+    assert said.code == 2 and sum("unpack it" in line for line in said.errors) == 2
 
 
 @pytest.fixture
