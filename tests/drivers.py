@@ -68,7 +68,8 @@ class Driver:
 
 
 def set_signals(ignored):
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a suite in the background ignores it
+    for number in (signal.SIGINT, signal.SIGHUP):  # a suite in the background, or below nohup, ignores it
+        signal.signal(number, signal.SIG_DFL)
     if ignored is not None:
         signal.signal(ignored, signal.SIG_IGN)
 

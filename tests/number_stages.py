@@ -115,6 +115,22 @@ class SlowLast(Squares):
 
 
 @dataclass(frozen=True)
+class Gathering(Squares):
+    """No shard is computed before so many processes are in it, however slowly they start."""
+
+    at_once: int = 1
+
+    def compute(self, payload):
+        folder = Path(self.folder)
+        (folder / f"{self.digest}-{os.getpid()}").touch()
+        deadline = time.monotonic() + 120
+        while (there := len(list(folder.glob(f"{self.digest}-*")))) < self.at_once:
+            assert time.monotonic() < deadline, f"{there} processes, not {self.at_once}"
+            time.sleep(0.01)
+        return super().compute(payload)
+
+
+@dataclass(frozen=True)
 class MeetingLoads(Squares):
     """Loads wait for each other until so many are inside at once; each leaves a file that says how many it saw."""
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from engine_runs import Heard, files, new_run, receipts
-from number_stages import Announcing, FaultySink, Heavy, MeetingLoads, SlowLast, Squares, Travelling
+from number_stages import Announcing, FaultySink, Gathering, Heavy, MeetingLoads, SlowLast, Squares, Travelling
 
 from raybench.engine.inline import InlineExecutor
 from raybench.engine.progress import Observer
@@ -225,14 +225,13 @@ def test_actors_that_a_stage_does_not_need_are_ended_once_they_were_idle(executo
 
     monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.1)
     for idle_seconds, kept in ((0.2, 1), (float("inf"), 4)):
-        by = executor(cpus=4, idle_seconds=idle_seconds)
-        run = new_run(tmp_path / str(kept), by)
-        run.map(Squares(name="wide"), 16, 1)
-        assert len(by._cpu_pool.seats) == 4
+        by, folder = executor(cpus=4, idle_seconds=idle_seconds), tmp_path / str(kept)
+        folder.mkdir()
+        run = new_run(folder, by)
+        run.map(Gathering(str(folder), name="wide", at_once=4), 16, 1)
         run.map(Squares(name="narrow", how="other", pause=3.0), 1, 1)
         assert len(by._cpu_pool.seats) == kept
-        run.map(Squares(name="wide again", how="again"), 16, 1)
-        assert len(by._cpu_pool.seats) == 4
+        run.map(Gathering(str(folder), name="wide again", how="again", at_once=4), 16, 1)
         by.close()
 
 
@@ -242,12 +241,10 @@ def test_device_actors_are_ended_while_a_stage_of_cpus_goes_on(executor, tmp_pat
     monkeypatch.setattr(ray_flow, "LOOK_EVERY_SECONDS", 0.1)
     by = executor(cpus=2, gpus=4, idle_seconds=0.5)
     run = new_run(tmp_path, by)
-    run.map(Squares(name="describe", on_device=True), 16, 1)
-    assert len(by._gpu_pool.seats) == 4
+    run.map(Gathering(str(tmp_path), name="describe", on_device=True, at_once=4), 16, 1)
     run.map(Squares(name="measure", pause=3.0), 1, 1)
     assert not by._gpu_pool.seats
-    run.map(Squares(name="describe again", how="again", on_device=True), 16, 1)
-    assert len(by._gpu_pool.seats) == 4
+    run.map(Gathering(str(tmp_path), name="describe again", how="again", on_device=True, at_once=4), 16, 1)
 
 
 def test_an_actor_at_work_is_never_ended_and_at_the_tail_idle_ones_are(executor, tmp_path, monkeypatch):
