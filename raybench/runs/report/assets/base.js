@@ -60,6 +60,10 @@ function drawNow(host) {
   }
 }
 
+function drawAll() {
+  drawn.forEach((_, host) => drawNow(host));
+}
+
 function drawAgain() {
   for (const known of drawn.values()) {
     if (known.done) known.draw();

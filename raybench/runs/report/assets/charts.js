@@ -102,20 +102,24 @@ function apart(places, isWide) {
   });
 }
 
-/** How names stand below an axis: level where each has room, else aslant, with the first one's start in sight. */
+/** How names stand below an axis: level where each has room, else aslant in one line, with the first one's start in sight. */
 function namesBelow(host, names) {
   const pen = make("canvas").getContext("2d");
   pen.font = FONT;
-  const widthOf = (name) => Math.max(...name.split("\n").map((line) => pen.measureText(line).width));
-  const widest = Math.max(...names.map(widthOf));
-  const lines = Math.max(...names.map((name) => name.split("\n").length));
+  const widthOf = (line) => pen.measureText(line).width;
+  const lines = names.flatMap((name) => name.split("\n"));
+  const joined = names.map((name) => name.replace("\n", " "));
   const step = () => (host.clientWidth - 100) / (names.length - 0.3); // 100: the other axis and paddings
-  const isLevel = () => step() > widest + 12;
+  const isLevel = () => step() > Math.max(...lines.map(widthOf)) + 12;
   const slope = (35 * Math.PI) / 180;
+  // How far left of the axis a name begins that ends below its place.
+  const reach = (name, place) => widthOf(name) * Math.cos(slope) - 30 - (place + 0.35) * step();
   return {
+    words: () => (isLevel() ? names : joined),
     rotate: () => (isLevel() ? 0 : 35),
-    size: () => 18 * lines + (isLevel() ? 12 : widest * Math.sin(slope)),
-    left: () => (isLevel() ? 30 : Math.max(30, widthOf(names[0]) * Math.cos(slope) - 30 - 0.35 * step())),
+    size: () =>
+      isLevel() ? 12 + 18 * (lines.length > names.length ? 2 : 1) : 18 + Math.max(...joined.map(widthOf)) * Math.sin(slope),
+    left: () => (isLevel() ? 30 : Math.max(30, ...joined.map(reach))),
   };
 }
 
@@ -138,7 +142,7 @@ function drawLines(host, given) {
   const below = isProfile && namesBelow(host, names);
   const named = {
     splits: () => x,
-    values: () => names,
+    values: below.words,
     rotate: below.rotate,
     size: below.size,
     labelSize: 0,

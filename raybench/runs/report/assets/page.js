@@ -40,6 +40,16 @@ function navigation() {
   all("main > section").forEach((section) => seen.observe(section));
 }
 
+/** All is drawn before a link moves the page: what is drawn on the way would move the place that it leads to. */
+function landing() {
+  addEventListener("click", (event) => {
+    if (event.target.closest?.("a[href^='#']")) drawAll();
+  });
+  if (!location.hash) return;
+  drawAll();
+  document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+}
+
 /** On paper nothing can be unfolded: figures, their meaning and what is comparable are open, the rest stays away. */
 function printing() {
   let opened = [];
@@ -50,7 +60,7 @@ function printing() {
     opened.forEach((fold) => {
       fold.open = true;
     });
-    drawn.forEach((_, host) => drawNow(host));
+    drawAll();
   });
   addEventListener("afterprint", () =>
     opened.forEach((fold) => {
@@ -84,6 +94,7 @@ function start() {
   watchViewer();
   theme();
   navigation();
+  landing();
   printing();
 }
 
