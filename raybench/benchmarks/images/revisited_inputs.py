@@ -204,5 +204,12 @@ def _find_distractors(way: Way, files: Folder, problems: ProblemList) -> ImageSe
     if found is None or listed is None or len(set(listed)) < len(listed):
         return found
     names = without_jpg(strings(listed))
-    order, _ = name_order(names)
+    order, twice = name_order(names)
+    if len(twice):
+        lines = [
+            f"{uri}: {names[row].as_py()!r} comes twice, with .jpg and without; names must differ"
+            for row in twice[:SHOWN, 0].tolist()
+        ]
+        problems.add_first(lines, len(twice), uri, "names that come twice")
+        return None
     return _in_order(found, names.take(order), uris[0], f"{uri} lists", problems)

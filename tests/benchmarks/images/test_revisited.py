@@ -470,3 +470,9 @@ def test_distractors_that_are_listed_twice_or_have_no_vector_are_said(raybench, 
     only_line(check(raybench, "--features", data), "no vector of '19/9999999'", "revisitop1m.txt lists")
     spoil(data / "revisitop1m/revisitop1m.txt", lambda text: text.replace("19/9999999", "00/0000000"))
     only_line(check(raybench, "--features", data), "'00/0000000.jpg' comes twice")
+
+
+def test_a_distractor_that_is_listed_with_jpg_and_without_is_said(raybench, tmp_path):
+    data = copied(tmp_path, "roxford5k", "revisitop1m")
+    spoil(data / "revisitop1m/revisitop1m.txt", lambda text: text + "00/0000000\n")
+    only_line(check(raybench, "--features", data), "revisitop1m.txt: '00/0000000' comes twice", "with .jpg and without")
