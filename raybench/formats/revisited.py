@@ -43,17 +43,21 @@ class RevisitedTruth:
 
 
 def read_revisited_truth(data: bytes, name: str, problems: ProblemList) -> RevisitedTruth | None:
-    """The truth of one set; None if anything is wrong with it, which is noted."""
-    before = len(problems.lines)
+    """The truth of one set; None if its names are wrong. Whatever is wrong is noted.
+
+    A wrong entry has no labels then, so that images are looked for all the same, and all is said together.
+    """
     with problems.noting():
         value = _parsed(data, name)
         queries, references = (_names(value[key], key, name) for key in ("qimlist", "imlist"))
         entries = value["gnd"]
         if len(entries) != len(queries):
             problems.add(f"{name}: gnd has {len(entries):,} entries, qimlist {len(queries):,} names; expected as many")
+        before = len(problems.lines)
         _note_names(queries, references, name, problems)
+        are_sound = len(problems.lines) == before
         found = _entries(entries, queries, len(references), name, problems)
-        if len(problems.lines) == before:
+        if are_sound:
             return RevisitedTruth(queries, references, *found)
     return None
 
@@ -113,8 +117,8 @@ def _note_names(queries: Sequence[str], references: Sequence[str], name: str, pr
 def _entries(
     entries: list[Any], queries: Sequence[str], references: int, name: str, problems: ProblemList
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
-    """Boxes; query, reference and label of labelled pairs. A wrong entry is noted and passed over."""
-    boxes: list[list[float]] = []
+    """A box for each query; query, reference and label of labelled pairs. A wrong entry is noted and passed over."""
+    boxes = np.tile(np.array([0.0, 0.0, 1.0, 1.0]), (len(queries), 1))
     query: list[int] = []
     reference: list[int] = []
     label: list[int] = []
@@ -122,15 +126,15 @@ def _entries(
         where = f"{name}: gnd[{number}]" + (f" ({quoted(queries[number])})" if number < len(queries) else "")
         lines = list(_entry_problems(entry, references, where))
         problems.add_first(lines[:SHOWN], len(lines), where, "problems")
-        if not lines:
-            boxes.append(list(map(float, entry["bbx"])))
+        if not lines and number < len(queries):
+            boxes[number] = entry["bbx"]
             for kind, key in enumerate(KINDS):
                 query += [number] * len(entry[key])
                 reference += entry[key]
                 label += [kind] * len(entry[key])
     order = np.lexsort((reference, query))
     rows, places, kinds = (np.array(column, np.int64)[order] for column in (query, reference, label))
-    return np.array(boxes, np.float64).reshape(-1, 4), rows, places, kinds.astype(np.int8)
+    return boxes, rows, places, kinds.astype(np.int8)
 
 
 def _entry_problems(entry: Any, references: int, where: str) -> Iterator[str]:

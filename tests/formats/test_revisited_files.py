@@ -21,7 +21,7 @@ def problems_of(value):
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     problems = ProblemList()
     found = read_revisited_truth(data, "gnd_x.json", problems)
-    assert (found is None) == bool(problems.lines)
+    assert found is not None or problems.lines
     return problems.lines
 
 
@@ -98,3 +98,12 @@ def test_names_of_distractors_come_one_per_line():
 def test_an_entry_without_labels_gives_no_pairs():
     found = read_revisited_truth(json.dumps(truth(gnd=[entry(easy=[], junk=[])] * 2)).encode(), "x", ProblemList())
     assert len(found.query) == len(found.label) == 0 and found.label.dtype == np.int8
+
+
+def test_names_are_told_where_entries_are_wrong_and_not_where_names_are():
+    wrong = truth(gnd=[entry(bbx=[]), entry(easy=[], hard=[1]), entry()])
+    found = read_revisited_truth(json.dumps(wrong).encode(), "x", ProblemList())
+    assert (found.queries, len(found.references)) == (("q1", "q0"), 4)
+    assert found.boxes.tolist() == [[0, 0, 1, 1], [1, 2.5, 30, 40]]
+    assert list(zip(found.query.tolist(), found.reference.tolist(), strict=True)) == [(1, 1), (1, 3)]
+    assert read_revisited_truth(json.dumps(truth(qimlist=["q", "q"])).encode(), "x", ProblemList()) is None

@@ -390,6 +390,21 @@ def test_all_that_is_wrong_is_said_together(raybench, tmp_path):
     assert "ties: no references.h5" in file
 
 
+def test_what_is_wrong_with_a_truth_and_with_its_images_is_said_together(pictures, raybench, tmp_path):
+    data = copied(tmp_path, "roxford5k")
+    spoil(data / "roxford5k/gnd_roxford5k.json", lambda text: text.replace('"junk": [23, 51]', '"junk": [23, 999]'))
+    (data / "roxford5k/queries.npz").unlink()
+    label, file = check(raybench, "--features", data).errors
+    assert "junk has 999" in label and "no queries.h5" in file
+    (pictures / "landmarks/jpg/place_000001.jpg").unlink()
+    gnd = json.loads((pictures / "landmarks/gnd_landmarks.json").read_text())
+    gnd["gnd"][0]["bbx"], gnd["gnd"][2]["bbx"] = [5, 5, 5, 9], [2.6, 3, 3.4, 9]
+    (pictures / "landmarks/gnd_landmarks.json").write_text(json.dumps(gnd))
+    box, crop, image = check(raybench, "--data", pictures, "--descriptor", "thumbnail").errors
+    assert "gnd[0] ('place_000000'): bbx is [5, 5, 5, 9]" in box and "gnd[2] ('place_000002')" in crop
+    assert "no place_000001.jpg" in image
+
+
 def test_a_vector_that_comes_twice_is_said(raybench, tmp_path):
     data = copied(tmp_path, "ties")
     arrays = np.load(data / "ties/queries.npz")
