@@ -92,6 +92,17 @@ def checked(uri: str) -> str:
     return uri.rstrip("/")
 
 
+def one_spelling(uri: str) -> str:
+    """A URI as every other that leads to the same file is spelled, links aside.
+
+    >>> one_spelling("file:///a/b/../c.jpg"), one_spelling("/a//c.jpg"), one_spelling("s3://b/a/../c.jpg")
+    ('/a/c.jpg', '/a/c.jpg', 's3://b/a/../c.jpg')
+    """
+    if "://" not in uri or uri.startswith("file://"):
+        return os.path.normpath(uri.removeprefix("file://").removeprefix("localhost"))
+    return uri
+
+
 def read(uri: str) -> bytes:
     """The whole content."""
     path = local_path(uri)

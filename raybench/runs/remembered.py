@@ -12,6 +12,7 @@ from typing import Any
 
 from raybench import storage
 from raybench.benchmarks.job import Job, Plan
+from raybench.sources.files import FolderFiles
 from raybench.sources.image_files import ImageFiles
 from raybench.sources.listings import Listing, listing_uri
 from raybench.sources.strips import Strips
@@ -26,7 +27,7 @@ def remember(job: Job[Any], plan: Plan) -> None:
     for source in _sources(plan):
         uri = listing_uri(job.store, source.digest)
         if source.digest in plan.inputs.values() and not storage.exists(uri):
-            Listing(source.root, source.digest, tuple(source.keys)).publish(uri)
+            _listing(source).publish(uri)
     for digest, content in getattr(plan, "truths", {}).items():
         uri = listing_uri(job.store, digest, PART_SUFFIX)
         if not storage.exists(uri):
@@ -37,6 +38,13 @@ def remember(job: Job[Any], plan: Plan) -> None:
         uri = listing_uri(job.store, plan.inputs[TRUTH], suffix)
         if not storage.exists(uri):
             storage.publish(uri, storage.read(truth))
+
+
+def _listing(source: ImageFiles | Strips) -> Listing:
+    """What is kept of a source: files of a folder by their names in it, others each with its own place."""
+    is_folder = isinstance(source, Strips) or isinstance(source.files, FolderFiles)
+    uris = None if is_folder else tuple(source.uri(item) for item in range(len(source.keys)))
+    return Listing(source.root, source.digest, tuple(source.keys), uris=uris)
 
 
 def _truth_of(job: Job[Any]) -> str:

@@ -24,9 +24,9 @@ from raybench.sources.archive_names import is_archive
 from raybench.sources.archives import open_archives
 from raybench.sources.file_names import check_names
 from raybench.sources.files import Files, FolderFiles
-from raybench.sources.listings import is_listing, read_listing
+from raybench.sources.listings import Listing, is_listing, read_listing
 from raybench.sources.nothing_found import why_nothing
-from raybench.sources.uri_lists import is_list, open_list
+from raybench.sources.uri_lists import ListedFiles, is_list, open_list
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ImageFiles:
         """
         if is_listing(root):
             known = read_listing(root)
-            return cls(FolderFiles(known.root, known.keys, is_there=False), known.digest, limits, is_there=False)
+            return cls(_files_of(known), known.digest, limits, is_there=False)
         if is_archive(root):
             opened = open_archives(root, is_image_below, by_content, limits, store)
             images = cls(opened.files, opened.digest, limits)
@@ -117,6 +117,12 @@ class ImageFiles:
     def size(self, item: int, head: bytes, exif_rotate: bool = False) -> tuple[int, int]:
         """Width and height of a picture by the first bytes of its file; a DataError if they do not say."""
         return image_size(head, self.uri(item), exif_rotate, self.limits)
+
+
+def _files_of(known: Listing) -> Files:
+    if known.uris is None:
+        return FolderFiles(known.root, known.keys, is_there=False)
+    return ListedFiles(known.root, known.keys, known.uris, is_there=False)
 
 
 def list_images(root: str, recursive: bool = False) -> list[storage.Entry]:

@@ -24,12 +24,16 @@ UNKNOWN = -1  # patches of a strip that nobody counted
 
 @dataclass(frozen=True)
 class Listing:
-    """The keys that a source had, below `root`; `counts` has the patches of each where they were counted."""
+    """The keys that a source had; `counts` has the patches of each where they were counted.
+
+    They were files below `root`, unless `uris` says where each of them was.
+    """
 
     root: str
     digest: str
     keys: tuple[str, ...]
     counts: NDArray[np.int64] | None = None
+    uris: tuple[str, ...] | None = None
 
     def publish(self, uri: str) -> None:
         packed = PackedKeys.of(self.keys)
@@ -38,6 +42,9 @@ class Listing:
         arrays: shardfile.Arrays = {"root": where, "digest": digest, "letters": packed.letters, "ends": packed.ends}
         if self.counts is not None:
             arrays["counts"] = self.counts
+        if self.uris is not None:
+            places = PackedKeys.of(self.uris)
+            arrays |= {"uri_letters": places.letters, "uri_ends": places.ends}
         storage.publish(uri, shardfile.encode(arrays, SUFFIX))
 
 
@@ -65,7 +72,9 @@ def parsed_listing(data: bytes, name: str) -> Listing:
         arrays = shardfile.decode(data, SUFFIX)
         _check_form(arrays)
         root, digest = (arrays[name].tobytes().decode(errors=ODD_BYTES) for name in ("root", "digest"))
-        return Listing(root, digest, tuple(PackedKeys(arrays["letters"], arrays["ends"])[:]), arrays.get("counts"))
+        keys = tuple(PackedKeys(arrays["letters"], arrays["ends"])[:])
+        uris = tuple(PackedKeys(arrays["uri_letters"], arrays["uri_ends"])[:]) if "uri_ends" in arrays else None
+        return Listing(root, digest, keys, arrays.get("counts"), uris)
 
 
 def publish_tree(uri: str, files: dict[str, str]) -> None:
@@ -91,7 +100,10 @@ def _check_form(arrays: shardfile.Arrays) -> None:
     ends, counts = arrays["ends"], arrays.get("counts")
     if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in arrays.values()):
         raise ValueError("lists of whole numbers are expected")
-    if np.any(np.diff(ends, prepend=0, append=len(arrays["letters"])) < 0):
-        raise ValueError("keys beyond their letters")
+    for of in ("", "uri_") if "uri_ends" in arrays else ("",):
+        if np.any(np.diff(arrays[f"{of}ends"], prepend=0, append=len(arrays[f"{of}letters"])) < 0):
+            raise ValueError("keys beyond their letters")
+        if len(arrays[f"{of}ends"]) != len(ends):
+            raise ValueError("other URIs than keys")
     if counts is not None and (len(counts) != len(ends) or np.any(counts < UNKNOWN)):
         raise ValueError("other counts than keys")

@@ -38,9 +38,10 @@ class ListedFiles:
     root: str
     names: Sequence[str]  # tuples; packed where they arrive in another process
     uris: Sequence[str]
+    is_there: bool = True  # no: they are known from a listing, and may be gone
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ListedFiles, (self.root, PackedKeys.of(self.names), PackedKeys.of(self.uris))
+        return ListedFiles, (self.root, PackedKeys.of(self.names), PackedKeys.of(self.uris), self.is_there)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -49,14 +50,16 @@ class ListedFiles:
         return self.uris[place]
 
     def taken(self, places: NDArray[np.int64]) -> ListedFiles:
-        chosen = places.tolist()
-        return ListedFiles(self.root, *(tuple(of[place] for place in chosen) for of in (self.names, self.uris)))
+        names, uris = (tuple(of[place] for place in places.tolist()) for of in (self.names, self.uris))
+        return ListedFiles(self.root, names, uris, self.is_there)
 
     def read(self, place: int, count: int | None = None) -> bytes:
         uri = self.uris[place]
         try:
             return storage.read(uri) if count is None else storage.read_start(uri, count)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # the latter: a member of an archive
+            if not self.is_there:
+                raise OutOfReach(f"{uri}: is gone, and what was computed from it is not in the store") from None
             raise OutOfReach(f"{uri}: is gone since {self.root} was read; run again") from None
 
     def read_each(self, places: Iterable[int]) -> Iterator[Content]:

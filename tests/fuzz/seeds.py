@@ -121,6 +121,7 @@ def samples() -> list[bytes]:
 
 def listings() -> list[bytes]:
     found = [Listing("s3://bucket/images", "0f3e", tuple(NAMES), counts) for counts in (None, np.arange(len(NAMES)))]
+    found.append(Listing("s3://bucket/list.csv", "0f3e", tuple(NAMES), uris=tuple(NAMES)))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "x.listing")
         return [(one.publish(str(file)), file.read_bytes())[1] for one in found]

@@ -18,6 +18,7 @@ from raybench.benchmarks.images.sets import ImageSet, PictureSet, read_text
 from raybench.digests import digest_of_bytes
 from raybench.errors import ConfigError, ProblemList
 from raybench.formats.limits import USUAL, Limits
+from raybench.formats.names import Names, Strings, strings
 from raybench.formats.relevance import Relevance, read_relevance
 from raybench.metrics.micro_ap import TruePairs
 from raybench.sources.vector_files import SSCD_SUFFIX
@@ -66,15 +67,12 @@ def labels_of(truth: Relevance, queries: ImageSet, references: ImageSet, own: Pa
 
 
 def own_pairs(queries: ImageSet, references: ImageSet) -> Pairs:
-    """Queries that are references, too, and which: of one name, in one file; or all where both sets are the same."""
+    """Queries that are references, too, and which: of one file, by whatever name; all where both sets are the same."""
     if queries.source.digest == references.source.digest:
         return np.arange(len(queries)), np.arange(len(queries))
-    query, reference = _of_one_name(queries, references)
     if not isinstance(queries, PictureSet) or not isinstance(references, PictureSet):
-        return query[:0], reference[:0]
-    uris = (queries.source.uri(one) == references.source.uri(other) for one, other in _each(query, reference))
-    same = np.fromiter(uris, np.bool_, len(query))
-    return query[same], reference[same]
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return _matched(_places(queries), Names(_places(references)))
 
 
 def own_notes(queries: ImageSet, references: ImageSet, own: Pairs) -> Iterator[str]:
@@ -84,7 +82,7 @@ def own_notes(queries: ImageSet, references: ImageSet, own: Pairs) -> Iterator[s
             f"{len(own[0]):,} queries are among the references themselves: a query's own image is junk to it, neither "
             "right nor wrong."
         )
-    query, _ = _of_one_name(queries, references)
+    query, _ = _matched(queries.names.array, references.names)
     others = np.setdiff1d(query, own[0])
     if len(others):
         shown = ", ".join(queries.names[number] for number in others[:NAMES_SHOWN].tolist())
@@ -95,11 +93,13 @@ def own_notes(queries: ImageSet, references: ImageSet, own: Pairs) -> Iterator[s
         )
 
 
-def _of_one_name(queries: ImageSet, references: ImageSet) -> Pairs:
-    found = references.names.indices(queries.names.array)
+def _places(images: PictureSet) -> Strings:
+    """The place of each image, spelled in one way: of a list some may lead by `..`, or begin with file://."""
+    return strings([storage.one_spelling(images.source.uri(item)) for item in range(len(images))])
+
+
+def _matched(queries: Strings, references: Names) -> Pairs:
+    """Queries that stand among references, and where."""
+    found = references.indices(queries)
     query = np.flatnonzero(found >= 0)
     return query, found[query]
-
-
-def _each(query: NDArray[np.int64], reference: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    return zip(query.tolist(), reference.tolist(), strict=True)

@@ -352,6 +352,27 @@ def test_pictures_of_one_name_in_several_folders_are_told_apart_by_their_folders
     assert rows_of(tmp_path / "out/results/predictions.csv")[0]["query_id"].startswith("cat/")
 
 
+def test_queries_that_a_list_takes_from_the_references_keep_their_figures_when_the_images_are_gone(
+    pictures, raybench, tmp_path
+):
+    folder = tmp_path / "data"
+    shutil.copytree(pictures / "references", folder / "references")
+    paths = sorted((folder / "references").iterdir())
+    (tmp_path / "few.csv").write_text("uri,name\n" + "".join(f"file://{path},q{path.stem}\n" for path in paths[:5]))
+    pairs = [(f"q{paths[number].stem}", paths[number + 1].stem) for number in range(5)]
+    (tmp_path / "truth.csv").write_text("".join(f"{query},{reference}\n" for query, reference in pairs))
+    sets = ("--queries", tmp_path / "few.csv", "--references", folder / "references")
+    truth = ("--ground-truth", tmp_path / "truth.csv")
+    said = run(raybench, tmp_path / "a", *sets, *truth, "--descriptor", "thumbnail", *INLINE)
+    assert "5 queries are among the references themselves" in said.out
+    found = {(row["query_id"], row["reference_id"]) for row in rows_of(tmp_path / "a/results/predictions.csv")}
+    assert not found & {(f"q{path.stem}", path.stem) for path in paths}
+    shutil.rmtree(folder)
+    said = raybench("rescore", tmp_path / "a", "--out", tmp_path / "b", *INLINE)
+    assert said.code == 0, said.err
+    assert (tmp_path / "a/image_retrieval.csv").read_bytes() == (tmp_path / "b/image_retrieval.csv").read_bytes()
+
+
 def test_copies_of_references_in_another_folder_count_as_other_images(pictures, raybench, tmp_path):
     few = tmp_path / "few"
     few.mkdir()

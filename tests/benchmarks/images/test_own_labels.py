@@ -50,6 +50,19 @@ def test_files_that_both_sets_have_are_own_pairs_by_name_and_place(tmp_path):
     assert note.startswith("2 queries are among the references themselves")
 
 
+def test_a_file_is_the_same_however_it_is_spelled_and_named(tmp_path):
+    references = pictures(tmp_path / "r", "a", "b", "c")
+    (tmp_path / "lists").mkdir()
+    uris = ("../r/c.png", f"file://{tmp_path}/r/b.png", f"{tmp_path}/lists/../r//a.png", "../q/a.png")
+    pictures(tmp_path / "q", "a")
+    lines = [f"{uri},mine{number}\n" for number, uri in enumerate(uris)]
+    (tmp_path / "lists/some.csv").write_text("uri,name\n" + "".join(lines))
+    source = ImageFiles.scan(str(tmp_path / "lists/some.csv"))
+    queries = PictureSet("queries", Names.of(source.keys), source)
+    own = own_pairs(queries, references)
+    assert [part.tolist() for part in own] == [[0, 1, 2], [2, 1, 0]]
+
+
 def test_files_of_one_name_in_two_places_are_no_own_pairs_but_said(tmp_path):
     queries, references = pictures(tmp_path / "q", "a", "b"), pictures(tmp_path / "r", "b", "c")
     own = own_pairs(queries, references)
