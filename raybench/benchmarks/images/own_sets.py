@@ -13,7 +13,7 @@ from raybench.benchmarks.images import sets as image_sets
 from raybench.benchmarks.images.disc_sets import find_stored
 from raybench.benchmarks.images.image_options import IDLE, OF_NETWORKS
 from raybench.benchmarks.images.retrieval_options import RetrievalOptions
-from raybench.benchmarks.images.sets import ImageSet
+from raybench.benchmarks.images.sets import ImageSet, PictureSet
 from raybench.benchmarks.job import Job
 from raybench.benchmarks.options import asked
 from raybench.errors import DataError, ProblemList
@@ -53,11 +53,7 @@ def find_sets(job: Job[RetrievalOptions], problems: ProblemList) -> Mapping[str,
     if len(problems.lines) > before:
         return dict.fromkeys(ROLES)
     if not all(are_vectors.values()):
-        by_content, limits, store = job.verify_inputs, job.limits, job.store
-        return dict.fromkeys(ROLES) | {
-            role: image_sets.pictures(role, uri, by_content, problems, NAMED_BY, limits, store)
-            for role, uri in known.items()
-        }
+        return dict.fromkeys(ROLES) | _pictures(job, known, problems)
     stored = {
         role: image_sets.vectors_on_disk(
             role, [uri], problems, NAMED_BY, part=role if uri.endswith(SSCD_SUFFIX) else "", limits=job.limits
@@ -66,6 +62,26 @@ def find_sets(job: Job[RetrievalOptions], problems: ProblemList) -> Mapping[str,
     }
     image_sets.note_other_dimensions(stored.values(), problems)
     return dict.fromkeys(ROLES) | stored
+
+
+def _pictures(
+    job: Job[RetrievalOptions], uris: Mapping[str, str], problems: ProblemList
+) -> dict[str, PictureSet | None]:
+    """The pictures of each role.
+
+    Sets in two places whose names, sizes and stamps agree, as from archives with one time for all, count by content.
+    """
+
+    def found(role: str, by_content: bool) -> PictureSet | None:
+        return image_sets.pictures(role, uris[role], by_content, problems, NAMED_BY, job.limits, job.store)
+
+    sets = {role: found(role, job.verify_inputs) for role in uris}
+    places: dict[str, set[str]] = {}  # by digest
+    for role, images in sets.items():
+        if images is not None:
+            places.setdefault(images.source.digest, set()).add(storage.one_spelling(uris[role]))
+    alike = [role for role, images in sets.items() if images and len(places[images.source.digest]) > 1]
+    return sets | {role: found(role, by_content=True) for role in alike}
 
 
 def set_beside(data: str | None, role: str) -> str | None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 import tarfile
 import zipfile
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import GOLDEN, outputs_of_every_plan
+from PIL import Image
 
 from raybench.runs.finished import finished_manifest, read_tables
 from raybench.runs.samples import read_samples
@@ -371,6 +373,35 @@ def test_queries_that_a_list_takes_from_the_references_keep_their_figures_when_t
     said = raybench("rescore", tmp_path / "a", "--out", tmp_path / "b", *INLINE)
     assert said.code == 0, said.err
     assert (tmp_path / "a/image_retrieval.csv").read_bytes() == (tmp_path / "b/image_retrieval.csv").read_bytes()
+
+
+def test_sets_of_equal_names_sizes_and_times_are_told_apart_by_what_they_hold(raybench, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (2, 6, 20, 20, 3)).astype(np.uint8)
+    for name, images in zip(("queries", "references", "copy"), noise[[0, 1, 0]], strict=True):
+        (tmp_path / name).mkdir()
+        for number, image in enumerate(images):
+            path = tmp_path / name / f"{number}.bmp"
+            Image.fromarray(image).save(path)
+            os.utime(path, ns=(1, 1))
+    (tmp_path / "truth.csv").write_text("0,1\n1,2\n2,0\n")
+    truth = ("--ground-truth", tmp_path / "truth.csv", "--descriptor", "thumbnail")
+    tables = {}
+    for references, *how in (("references",), ("references", "--verify-inputs"), ("copy",), ("queries",)):
+        out = tmp_path / "-".join(["out", references, *how])
+        run(
+            raybench,
+            out,
+            "--queries",
+            tmp_path / "queries",
+            "--references",
+            tmp_path / references,
+            *truth,
+            *how,
+            *INLINE,
+        )
+        tables[references, *how] = (out / "image_retrieval.csv").read_bytes()
+    assert tables["references",] == tables["references", "--verify-inputs"] != tables["queries",]
+    assert tables["copy",] == tables["queries",]
 
 
 def test_copies_of_references_in_another_folder_count_as_other_images(pictures, raybench, tmp_path):
