@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -19,7 +21,7 @@ from raybench.digests import digest_of
 from raybench.errors import ConfigError, DataError, OutOfReach, ProblemList
 from raybench.formats.image_lists import PARQUET, ImageList, lists_images, read_image_list
 from raybench.formats.limits import Limits
-from raybench.formats.names import name_order
+from raybench.formats.names import name_order, stems, strings
 from raybench.parallel import in_parallel
 from raybench.sources.file_facts import content_digest, told_each
 from raybench.sources.file_names import check_names
@@ -104,7 +106,7 @@ def open_list(root: str, by_content: bool, limits: Limits) -> OpenedList:
     except FileNotFoundError:
         raise DataError(f"{root}: does not exist; expected a list of images with a column uri") from None
     problems = ProblemList()
-    listed = read_image_list(data, root, problems, limits)
+    listed = _decoded(read_image_list(data, root, problems, limits))
     order, twice = name_order(listed.names)
     lines = [
         f"{root}: {listed.place(one)} and {listed.place(other)}: both named {listed.names[one].as_py()!r}; give other "
@@ -136,6 +138,25 @@ def open_list(root: str, by_content: bool, limits: Limits) -> OpenedList:
         above = len(posixpath.commonprefix(files.uris).rpartition("/")[0])
         return OpenedList(files, digest_of("image-list", identity, [uri[above:] for uri in files.uris]))
     return OpenedList(files, digest_of("image-list", identity))
+
+
+def _decoded(listed: ImageList) -> ImageList:
+    """The list with file URIs as pathlib's `as_uri` writes them, `%20` for a blank, as the files are called.
+
+    Those that are no such URIs stay: f"file://{path}" is written, too, and a file may have a `%` in its name.
+    """
+    coded = np.asarray(pc.match_substring_regex(listed.uris, r"^file://.*%[0-9A-Fa-f]{2}"), np.bool_)
+    if not coded.any():
+        return listed
+    uris, names = listed.uris.to_pylist(), listed.names.to_pylist()
+    plain = {row: unquote(uris[row]) for row in np.flatnonzero(coded).tolist()}
+    meant = [row for row, uri in plain.items() if not storage.exists(uris[row]) and storage.exists(uri)]
+    stem_of = dict(zip(meant, stems(listed.uris.take(pa.array(meant, pa.int64()))).to_pylist(), strict=True))
+    for row in meant:
+        if names[row] == stem_of[row]:
+            (names[row],) = stems(strings([plain[row]])).to_pylist()
+        uris[row] = plain[row]
+    return replace(listed, uris=strings(uris), names=strings(names)) if meant else listed
 
 
 def _absolute(root: str, listed: ImageList, problems: ProblemList) -> tuple[list[str], list[int]]:

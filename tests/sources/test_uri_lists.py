@@ -53,6 +53,18 @@ def test_a_comma_between_quotes_is_part_of_a_column_name_or_a_uri(folder, tmp_pa
     assert tuple(ImageFiles.scan(f"{tmp_path}/list.csv").keys) == ("b", "d, e")
 
 
+def test_file_uris_may_be_written_by_pathlib_or_by_hand(folder, tmp_path):
+    for name in ("d ä.png", "50%25.png", "e#?.png"):
+        (folder / name).write_bytes(name.encode())
+    paths = [folder / name for name in ("d ä.png", "50%25.png", "e#?.png")]
+    for number, uri in enumerate([lambda path: path.as_uri(), lambda path: f"file://{path}"]):
+        images = ImageFiles.scan(parquet(tmp_path / f"{number}.parquet", uri=[uri(path) for path in paths]))
+        assert tuple(images.keys) == ("50%25", "d ä", "e#?")
+        assert [images.read(place).decode() for place in range(3)] == ["50%25.png", "d ä.png", "e#?.png"]
+    named = parquet(tmp_path / "named.parquet", uri=[paths[0].as_uri()], name=["x%20"])
+    assert tuple(ImageFiles.scan(named).keys) == ("x%20",)
+
+
 def test_the_digest_changes_with_an_image_and_not_with_the_place_of_all(folder, tmp_path):
     uri = str(write_list(folder, tmp_path / "list.csv"))
     before = ImageFiles.scan(uri).digest
