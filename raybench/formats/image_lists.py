@@ -85,7 +85,8 @@ def _parquet(data: bytes, name: str, limits: Limits) -> ImageList:
         for column in wanted:
             kind = table[column].type
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
+            kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+            if not any(is_one(kind) for is_one in kinds):
                 raise DataError(f"{name}: its column {column} is {kind}, expected text")
         texts = [pc.utf8_trim_whitespace(pc.fill_null(strings(table[column]), "")) for column in wanted]
         for text in texts:

@@ -53,6 +53,14 @@ def test_a_comma_between_quotes_is_part_of_a_column_name_or_a_uri(folder, tmp_pa
     assert tuple(ImageFiles.scan(f"{tmp_path}/list.csv").keys) == ("b", "d, e")
 
 
+def test_text_of_parquet_may_be_of_any_kind(folder, tmp_path):
+    kinds = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.large_string())]
+    for number, kind in enumerate(kinds):
+        columns = {"uri": pa.array(["set/b.jpg", "set/a.png"]), "name": pa.array(["y", None])}
+        columns = {name: column.cast(kind) for name, column in columns.items()}
+        assert tuple(ImageFiles.scan(parquet(tmp_path / f"{number}.parquet", **columns)).keys) == ("a", "y"), kind
+
+
 def test_file_uris_may_be_written_by_pathlib_or_by_hand(folder, tmp_path):
     for name in ("d ä.png", "50%25.png", "e#?.png"):
         (folder / name).write_bytes(name.encode())
