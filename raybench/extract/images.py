@@ -218,7 +218,7 @@ def describe_images(run: Run, sets: Mapping[str, ImageFiles], how: Extraction) -
     Without `skip` every broken header, of whichever set, is an error before any picture is decoded.
     """
     headers = {role: read_headers(run, images, how.exif_rotate) for role, images in sets.items()}
-    broken = [line for each in headers.values() for line in each.broken.values()]
+    broken = dict.fromkeys(line for each in headers.values() for line in each.broken.values())  # sets may share files
     if broken and not how.skip:
         raise Problems(broken)
     return {role: _describe(run, role, images, headers[role], how) for role, images in sets.items()}

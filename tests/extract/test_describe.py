@@ -207,6 +207,15 @@ def test_broken_headers_are_all_listed_before_anything_is_described(pictures, in
     assert [record.name for record in run.records] == ["image-sizes"]
 
 
+def test_a_broken_file_of_two_sets_is_said_once(pictures, inline):
+    folder = pictures()
+    (folder / "03.png").write_text("a note")
+    sets = dict.fromkeys(("queries", "references"), scan(folder))
+    with pytest.raises(Problems) as raised:
+        describe_images(inline(), sets, Extraction(resolve_images("thumbnail", {}, SMALL), "cpu"))
+    assert len(raised.value.lines()) == 1
+
+
 def test_an_image_that_breaks_while_it_is_decoded_is_named(pictures, inline):
     folder = pictures()
     data = (folder / "05.png").read_bytes()
