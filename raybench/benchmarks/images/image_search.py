@@ -109,7 +109,7 @@ class ImageSearch:
         scores = run.each(score_candidates, candidates, labels.relevant, len(sets.queries), job.seed, version=1)
         scored = dict(zip([one.variant for one in candidates], run.read_each(scores), strict=True))
         skipped = image_sets.skipped_images(sets.all, described)
-        lost = _skip_notes(len(skipped), len(sets.labels) - len(labels))
+        lost = _skip_notes(len(skipped), len(sets.labels.relevant) - len(labels.relevant))
         notes = (*self.notes, *leakage_notes(run, facts), *lost, *failed)
         kind = CANDIDATE_KINDS[options.global_candidates]
         return Searched(

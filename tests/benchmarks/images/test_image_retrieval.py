@@ -424,8 +424,10 @@ def test_an_unreadable_picture_is_skipped_where_asked_and_its_pairs_are_left_out
     (folder / "references" / f"{first['reference']}.jpg").write_bytes(b"no picture")
     said = raybench("run", "image-retrieval", "--out", tmp_path / "fails", *of_pictures(folder))
     assert said.code == 2 and f"{first['reference']}.jpg" in said.err
+    lines = (folder / "ground_truth.csv").read_text().splitlines()
+    (folder / "ground_truth.csv").write_text("\n".join([*lines, f"Q00005,{first['reference']},junk"]) + "\n")
     said = run(raybench, tmp_path / "out", *of_pictures(folder), "--on-bad-input", "skip")
-    assert "SKIPPED: 1 images could not be read" in said.out
+    assert "SKIPPED: 1 images could not be read; 1 true pairs are left out with them." in said.out
     whole = run(raybench, tmp_path / "whole", *of_pictures(pictures))
     assert "SKIPPED" not in whole.out
     counts = [int(rows_of(tmp_path / out / "image_retrieval.csv")[0]["queries"]) for out in ("whole", "out")]
