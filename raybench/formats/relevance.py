@@ -101,10 +101,19 @@ class Relevance:
 def matched_indices(known: Names, wanted: Strings) -> NDArray[np.int64]:
     """The index of each wanted name: as it is written, else without its image suffix, else also without folders.
 
+    An accent may be part of its letter or stand behind it: some systems write file names so, and nobody sees it.
+
     >>> matched_indices(Names.of(["a", "cat/1"]), strings(["a", "x/a.jpg", "cat/1.png", "b"])).tolist()
     [0, 0, 1, -1]
+    >>> matched_indices(Names.of(["e\\u0301"]), strings(["\\u00e9", "e"])).tolist()
+    [0, -1]
     """
     index = known.indices(wanted)
+    if np.any(index < 0) and not pc.all(pc.string_is_ascii(known.array), min_count=0).as_py():
+        composed = pc.utf8_normalize(known.array, "NFC")
+        if pc.count_distinct(composed).as_py() == len(known):
+            known, wanted = Names(composed), pc.utf8_normalize(wanted, "NFC")
+            index = known.indices(wanted)
     for spelled in (without_suffix, stems):
         missing = np.flatnonzero(index < 0)
         if not len(missing):

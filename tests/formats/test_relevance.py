@@ -86,6 +86,20 @@ def test_names_may_have_their_folder_and_suffix():
     assert [pair[:2] for pair in pairs] == [(0, 0), (1, 1)]
 
 
+def test_an_accent_may_be_written_in_two_ways():
+    apart, composed = "cafe\u0301", "caf\u00e9"
+    for known, wanted in ((apart, composed), (composed, apart)):
+        found = read_relevance(f"q1,x/{wanted}.png\n".encode(), "truth.csv", ProblemList())
+        problems = ProblemList()
+        query, reference = found.indices(QUERIES, Names.of(["a", known]), problems)
+        assert (query.tolist(), reference.tolist(), problems.lines) == ([0], [1], [])
+    both = Names.of([apart, composed])
+    for wanted, index in ((apart, 0), (composed, 1)):
+        assert (
+            read_relevance(f"q1,{wanted}\n".encode(), "x", ProblemList()).indices(QUERIES, both, problems)[1] == index
+        )
+
+
 def test_a_query_without_a_reference_is_one_without_match():
     _, found = pairs_of(b"query,reference,grade\nq1,r1,positive\nq3,,\n")
     assert found.unmatched.to_pylist() == ["q3"]
