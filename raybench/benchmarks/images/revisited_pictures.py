@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from raybench.errors import ProblemList, quoted
 from raybench.formats.limits import Limits
 from raybench.formats.names import Names, name_order, strings, without_jpg
 from raybench.formats.revisited import RevisitedTruth
+from raybench.sources.archive_files import ArchiveFiles
 from raybench.sources.archive_names import PACKED, SUFFIXES
 from raybench.sources.cropped_images import CroppedImages
 from raybench.sources.file_names import check_names
@@ -46,8 +47,11 @@ class Pictures:
     packed: ImageFiles | None
 
     @classmethod
-    def find(cls, way: Way, folder: str, files: Folder) -> Pictures:
-        """Those of a folder with these files; raises InputError for archives that can't be listed."""
+    def find(cls, way: Way, folder: str, files: Folder, wanted: Sequence[str] = ()) -> Pictures:
+        """Those of a folder with these files; raises InputError for archives that can't be listed.
+
+        Members of archives are named as those that are wanted, where one folder is around all of either.
+        """
         root, above = storage.join(folder, FOLDER), f"{FOLDER}/"
         below = {name.removeprefix(above): entry for name, entry in files.items() if name.startswith(above)}
         loose = {name: entry for name, entry in below.items() if is_image(name, recursive=True)}
@@ -55,9 +59,8 @@ class Pictures:
         if packed is None:
             return cls(way, root, loose, None)
         uri = storage.join(folder, packed)
-        return cls(
-            way, root, {}, ImageFiles.scan(uri, way.by_content, recursive=True, limits=way.limits, store=way.store)
-        )
+        images = ImageFiles.scan(uri, way.by_content, recursive=True, limits=way.limits, store=way.store)
+        return cls(way, root, {}, _named_as(images, wanted))
 
     @property
     def names(self) -> Collection[str]:
@@ -71,6 +74,18 @@ class Pictures:
             images = ImageFiles.of(self.root, entries, self.way.by_content, self.way.limits)
         place = {key: number for number, key in enumerate(images.keys)}
         return images.taken(np.array([place[name] for name in names], np.int64))
+
+
+def _named_as(images: ImageFiles, wanted: Sequence[str]) -> ImageFiles:
+    """Members of archives with the folder that all wanted names begin with: where it is around all, it is left out."""
+    folder = wanted[0].partition("/")[0] + "/" if wanted else ""
+    there = set(images.keys)
+    if not all(name.startswith(folder) for name in wanted) or not there.isdisjoint(wanted):
+        return images
+    if there.isdisjoint(name.removeprefix(folder) for name in wanted):
+        return images
+    assert isinstance(images.files, ArchiveFiles), "only archives stand for a folder"
+    return replace(images, files=replace(images.files, names=tuple(folder + key for key in images.keys)))
 
 
 def packed_name(files: Iterable[str]) -> str | None:
@@ -136,7 +151,7 @@ def distractor_pictures(
     """The pictures of a list of names with suffix, or all that are there without one; None where there are none."""
     before = len(problems.lines)
     with problems.noting():
-        pictures = Pictures.find(way, folder, files)
+        pictures = Pictures.find(way, folder, files, listed or ())
         keys = list(pictures.names if listed is None else dict.fromkeys(listed))
         check_names(pictures.root, keys)
         there = pictures.names

@@ -286,6 +286,24 @@ def test_archives_in_the_place_of_jpg_give_the_same_tables(landmarks, archives, 
     assert (tmp_path / "c/revisited.csv").read_bytes() == (tmp_path / "a/revisited.csv").read_bytes()
 
 
+def test_a_folder_around_all_distractors_is_found_in_an_archive(landmarks, raybench, tmp_path):
+    data = shutil.copytree(landmarks, tmp_path / "data")
+    loose = data / "revisitop1m/jpg"
+    names = [f"00/{path.name}" for path in sorted((loose / "00").iterdir())]
+    for other in set(loose.iterdir()) - {loose / "00"}:
+        shutil.rmtree(other)
+    (data / "revisitop1m/revisitop1m.txt").write_text("".join(f"{name}\n" for name in names))
+    given = ("--data", data, "--descriptor", "thumbnail", *INLINE)
+    run(raybench, tmp_path / "a", *given)
+    pack_tar(loose, data / "revisitop1m/jpg.tar")
+    shutil.rmtree(loose)
+    run(raybench, tmp_path / "b", *given)
+    assert (tmp_path / "a/revisited.csv").read_bytes() == (tmp_path / "b/revisited.csv").read_bytes()
+    assert raybench("compare", tmp_path / "a", tmp_path / "b", "--force").code == 0
+    (data / "revisitop1m/revisitop1m.txt").write_text(f"{names[0]}\n00/none.jpg\n")
+    only_line(check(raybench, "--data", data, "--descriptor", "thumbnail"), "no 00/none.jpg, which")
+
+
 def test_pictures_that_archives_lack_and_broken_archives_are_said_together(archives, raybench, tmp_path):
     (archives / "landmarks/jpg.tar").write_bytes(b"no archive" * 100)
     pack_tar(archives, archives / "revisitop1m/jpg/revisitop1m.1.tar", names=["revisitop1m/revisitop1m.txt"])
