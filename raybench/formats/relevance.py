@@ -20,7 +20,7 @@ from raybench.errors import DataError, ProblemList, blamed_on_file, suggestion
 from raybench.formats.disc import HEADINGS, MOST_HEADING_BYTES
 from raybench.formats.grades import Grades, read_grades
 from raybench.formats.limits import USUAL, Limits
-from raybench.formats.names import Names, Strings, name_order, stems, strings, without_suffix
+from raybench.formats.names import Names, Strings, name_order, strings, without_suffix
 from raybench.formats.parquet_vectors import open_parquet
 from raybench.formats.text_rows import OTHER_MARKS, SHOWN, csv_rows, first_cells
 
@@ -31,6 +31,7 @@ NAMED = {heading: column for column in COLUMNS[:2] for heading in HEADINGS[colum
     "relevance": "grade",
 }
 PARQUET = ".parquet"
+MOST_FOLDERS = 100  # of a name that are left out one by one
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,12 @@ class Relevance:
 
 
 def matched_indices(known: Names, wanted: Strings) -> NDArray[np.int64]:
-    """The index of each wanted name: as it is written, else without its image suffix, else also without folders.
+    """The index of each wanted name: as it is written, else without its image suffix, else also without the first of
+    its folders, or more of them.
 
     An accent may be part of its letter or stand behind it: some systems write file names so, and nobody sees it.
 
-    >>> matched_indices(Names.of(["a", "cat/1"]), strings(["a", "x/a.jpg", "cat/1.png", "b"])).tolist()
+    >>> matched_indices(Names.of(["a", "cat/1"]), strings(["a", "x/a.jpg", "set/cat/1.png", "b"])).tolist()
     [0, 0, 1, -1]
     >>> matched_indices(Names.of(["e\\u0301"]), strings(["\\u00e9", "e"])).tolist()
     [0, -1]
@@ -114,11 +116,15 @@ def matched_indices(known: Names, wanted: Strings) -> NDArray[np.int64]:
         if pc.count_distinct(composed).as_py() == len(known):
             known, wanted = Names(composed), pc.utf8_normalize(wanted, "NFC")
             index = known.indices(wanted)
-    for spelled in (without_suffix, stems):
-        missing = np.flatnonzero(index < 0)
+    missing = np.flatnonzero(index < 0)
+    spelled = without_suffix(wanted.take(pa.array(missing)))
+    for _ in range(MOST_FOLDERS):
+        index[missing] = known.indices(spelled)
+        may_be_shorter = (index[missing] < 0) & np.asarray(pc.match_substring(spelled, "/"))
+        missing, spelled = missing[may_be_shorter], spelled.filter(pa.array(may_be_shorter))
         if not len(missing):
             break
-        index[missing] = known.indices(spelled(wanted.take(pa.array(missing))))
+        spelled = pc.replace_substring_regex(spelled, r"(?s)^[^/]*/", "")
     return index
 
 

@@ -86,6 +86,15 @@ def test_names_may_have_their_folder_and_suffix():
     assert [pair[:2] for pair in pairs] == [(0, 0), (1, 1)]
 
 
+def test_names_may_have_more_folders_than_those_of_the_set():
+    known = Names.of(["1", "a/1", "b/1", "c/a/1"])
+    for name, place in {"x/y/a/1.jpg": 1, "x/b/1": 2, "/home/me/c/a/1.png": 3, "c/1": 0, "x/": -1, "a/b": -1}.items():
+        problems = ProblemList()
+        found = read_relevance(f"q1,{name}\n".encode(), "truth.csv", problems)
+        assert found.indices(QUERIES, known, problems)[1].tolist() == [place], name
+        assert bool(problems.lines) == (place < 0)
+
+
 def test_an_accent_may_be_written_in_two_ways():
     apart, composed = "cafe\u0301", "caf\u00e9"
     for known, wanted in ((apart, composed), (composed, apart)):
