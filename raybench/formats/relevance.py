@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from raybench.errors import DataError, ProblemList, blamed_on_file, suggestion
+from raybench.errors import DataError, ProblemList, blamed_on_file, quoted, suggestion
 from raybench.formats.disc import HEADINGS, MOST_HEADING_BYTES
 from raybench.formats.grades import Grades, read_grades
 from raybench.formats.limits import USUAL, Limits
@@ -62,10 +62,14 @@ class Relevance:
         self, queries: Names, references: Names, problems: ProblemList
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Query and reference of every pair as indices into these sets; names of none and double pairs are noted."""
-        found = []
-        for what, known, wanted in zip(COLUMNS, (queries, references), self.pairs.columns, strict=False):
-            index = matched_indices(known, wanted)
-            unknown = np.flatnonzero(index < 0)
+        query, reference = (
+            matched_indices(*both) for both in zip((queries, references), self.pairs.columns, strict=False)
+        )
+        header = self._note_header(query, reference, problems)
+        for what, known, wanted, index in zip(
+            COLUMNS, (queries, references), self.pairs.columns, (query, reference), strict=False
+        ):
+            unknown = np.flatnonzero(index < 0)[header:]
             lines = [
                 f"{self.name}: {self.pairs.place(row)}: {what} {wanted[row].as_py()!r} is not among the "
                 f"{what.replace('query', 'querie')}s{_nearest(wanted[row].as_py(), known)}; "
@@ -73,7 +77,6 @@ class Relevance:
                 for row in unknown[:SHOWN].tolist()
             ]
             problems.add_first(lines, len(unknown), self.name, f"lines name an unknown {what}")
-            found.append(index)
         lone = matched_indices(queries, self.unmatched)
         if np.any(lone < 0):
             first = self.unmatched[int(np.flatnonzero(lone < 0)[0])].as_py()
@@ -81,9 +84,20 @@ class Relevance:
                 f"{self.name}: query {first!r}, listed without a reference, is not among the queries "
                 f"({np.count_nonzero(lone < 0):,} such)"
             )
-        query, reference = found
         self._note_twice(query, reference, problems)
         return query, reference
+
+    def _note_header(self, query: NDArray[np.int64], reference: NDArray[np.int64], problems: ProblemList) -> int:
+        """Note a first line that seems to name columns, by other names than ours; whether it does, 1 or 0."""
+        known = (query >= 0) & (reference >= 0)
+        if not known.any() or self.pairs.place(0) != "line 1" or query[0] >= 0 or reference[0] >= 0:
+            return 0
+        cells = ",".join(column[0].as_py() for column in self.pairs.columns if column[0].as_py())
+        problems.add(
+            f"{self.name}: line 1: {quoted(cells)} names no query and no reference; if it names the columns, call them "
+            "query,reference or query,reference,grade"
+        )
+        return 1
 
     def _note_twice(self, query: NDArray[np.int64], reference: NDArray[np.int64], problems: ProblemList) -> None:
         """Note pairs that come twice, perhaps by other spellings of a name."""
@@ -178,6 +192,8 @@ def _csv(data: bytes, name: str, problems: ProblemList) -> Table:
             f"{name}: its first line does not name the columns query and reference, and has {len(cells)}{other}; "
             "expected lines query,reference or query,reference,grade"
         )
+    if not header and known[2:] == ["grade"]:
+        raise DataError(f"{name}: its first line names the columns {first.strip()}; expected query,reference,grade")
     if header and len({column for column in known if column}) < len([column for column in known if column]):
         raise DataError(f"{name}: its first line names a column twice ({first.strip()})")
     columns = [column or f"column {place}" for place, column in enumerate(known)] if header else COLUMNS[: len(cells)]

@@ -136,6 +136,11 @@ def test_a_query_without_a_reference_is_one_without_match():
         (b"q1;r1\nq2;r2\n", ["does not name the columns", "joined by semicolons", "query,reference"]),
         (b"a,b,c,d\n1,2,3,4\n", ["does not name the columns query and reference, and has 4;"]),
         (b"query,reference,ref\nq1,r1,r1\n", ["names a column twice"]),
+        (
+            b"image,match\nq1,r1\n",
+            ["line 1: 'image,match' names no query and no reference", "call them query,reference"],
+        ),
+        (b"image,match,label\nq1,r1,1\n", ["names the columns image,match,label; expected query,reference,grade"]),
         (b"query,reference,grade\nq1,r1,junk\n", ["no relevant pair"]),
         (b"query,reference\n", ["no relevant pair"]),
         (b"", ["is empty", "query,reference"]),
