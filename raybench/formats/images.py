@@ -70,7 +70,8 @@ def decode_cut_image(data: bytes, name: str, limits: Limits = USUAL) -> tuple[ND
     """The picture as far as the file goes, and whether it is cut short: the rest of such a JPEG is grey.
 
     It is what Pillow gives with LOAD_TRUNCATED_IMAGES, which is one switch for all threads of a process and is left
-    alone here: an end marker behind the data does the same.
+    alone here: an end marker behind the data does the same. Where a progressive JPEG ends in the header of a scan, the
+    marker counts as a part of that, and Pillow gives a picture of zeros.
     """
     try:
         return decode_image(data, name, limits=limits), False
@@ -79,6 +80,11 @@ def decode_cut_image(data: bytes, name: str, limits: Limits = USUAL) -> tuple[ND
             raise
         with suppress(DataError):
             return decode_image(data + JPEG_END, name, limits=limits), True
+        with suppress(DataError), _opened(data, name, limits) as image:
+            has_pixels = bool(getattr(image, "tile", ()))  # its headers are whole
+            if has_pixels and image.info.get("progressive") and not data.endswith(JPEG_END):
+                limits.check_pixels(*image.size, name)
+                return np.asarray(Image.new(image.mode, image.size).convert("RGB")), True
         raise
 
 

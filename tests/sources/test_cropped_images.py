@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -85,6 +86,26 @@ def test_a_jpeg_that_is_cut_short_is_read_as_pillow_reads_it_with_its_switch(ima
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     assert is_cut
     assert np.array_equal(pixels, np.asarray(Image.open(io.BytesIO(data)).convert("RGB")))
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+def test_a_progressive_jpeg_is_so_wherever_it_is_cut(mode, images, tmp_path, monkeypatch):
+    file = io.BytesIO()
+    Image.fromarray(noise(20, 30)).convert(mode).save(file, "JPEG", progressive=True)
+    whole = file.getvalue()
+    found = CroppedImages.of_files(images)
+    read = {}
+    for stop in range(20, len(whole) - 2):
+        with suppress(DataError):
+            read[stop] = found.readable(0, whole[:stop])
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    pillows = {}
+    for stop in range(20, len(whole) - 2):
+        with suppress(OSError, SyntaxError, IndexError):
+            pillows[stop] = np.asarray(Image.open(io.BytesIO(whole[:stop])).convert("RGB"))
+    assert read.keys() == pillows.keys() and len(read) > len(whole) / 2
+    for stop, (pixels, is_cut) in read.items():
+        assert is_cut and np.array_equal(pixels, pillows[stop]), stop
 
 
 def test_whole_files_are_not_called_short_and_what_is_no_picture_stays_an_error(images):
