@@ -22,6 +22,8 @@ def made(kind):
     if kind == "dinov2":
         config = transformers.Dinov2WithRegistersConfig(**PATCHES, num_register_tokens=3)
         return transformers.Dinov2WithRegistersModel(config)
+    if kind == "aimv2":
+        return transformers.Aimv2VisionModel(transformers.Aimv2VisionConfig(**PATCHES))
     if kind == "clip":
         config = transformers.CLIPConfig(vision_config=PATCHES, text_config=LANGUAGE, projection_dim=12)
         return transformers.CLIPModel(config)
@@ -55,7 +57,7 @@ PREPROCESSORS = {
     "siglip": ("SiglipImageProcessor", {"size": {"height": EDGE, "width": EDGE}}),
     "convnext": ("ConvNextImageProcessor", {"size": {"shortest_edge": 48}, "crop_pct": 0.875}),
 }
-OF_KIND = {"vit-classifier": "vit", "resnet": "convnext", "swin": "vit", "mae": "vit", "bert": "vit"}
+OF_KIND = {"vit-classifier": "vit", "aimv2": "clip", "resnet": "convnext", "swin": "vit", "mae": "vit", "bert": "vit"}
 
 
 def model_folder(path, kind="vit"):

@@ -21,7 +21,8 @@ from raybench.errors import ConfigError, DataError
 if TYPE_CHECKING:
     import torch
 
-# Parameters that stand before the patches as tokens, by their last name.
+# Parameters that stand before the patches as tokens, by their last name, where they belong to `embeddings`: a head may
+# have tokens of the same names (AIMv2), which are not among those of the last layer.
 CLASS_TOKENS = ("cls_token", "class_embedding")
 TOKENS = (*CLASS_TOKENS, "distillation_token", "register_tokens")
 MADE_CLASS_TOKEN = ("dinov3_convnext",)  # whose class token is no parameter, but the mean of the others
@@ -110,7 +111,8 @@ def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str], bool]:
 
 def tokens_before(tower: torch.nn.Module) -> tuple[int, bool]:
     """How many tokens stand before those of patches, and whether the first is a class token."""
-    found = {name.rpartition(".")[2]: value for name, value in tower.named_parameters()}
+    parts = [(name.split("."), value) for name, value in tower.named_parameters()]
+    found = {names[-1]: value for names, value in parts if any(part.endswith("embeddings") for part in names[:-1])}
     counts = {name: value.shape[-2] if value.ndim > 1 else 1 for name, value in found.items() if name in TOKENS}
     config: Any = tower.config
     if config.model_type in MADE_CLASS_TOKEN:

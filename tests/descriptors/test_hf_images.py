@@ -19,7 +19,7 @@ from raybench.descriptors.precision import Precision
 from raybench.errors import ConfigError, DataError, InputError
 from raybench.formats.images import Preprocess
 
-KINDS = ("vit", "dinov2", "clip", "siglip", "resnet", "convnext", "swin")
+KINDS = ("vit", "dinov2", "clip", "siglip", "aimv2", "resnet", "convnext", "swin")
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -87,6 +87,15 @@ def test_tokens_are_pooled_without_class_token_and_registers(kind, before, folde
     np.testing.assert_allclose(rows_of(folder, pictures(), pooling="avg"), patches.mean(axis=1), atol=2e-5)
     np.testing.assert_allclose(rows_of(folder, pictures(), pooling="gem"), gem, atol=1e-4)
     np.testing.assert_allclose(rows_of(folder, pictures(), pooling="gem", pool_param=5.0), fifth, atol=1e-4)
+
+
+def test_a_token_of_the_head_is_none_of_those_that_are_pooled(folders):
+    """AIMv2 has patches alone, and a `cls_token` in the head that weighs them."""
+    tokens = directly(folders("aimv2"), pictures())[1].last_hidden_state.numpy()
+    assert tokens.shape[1] == 16
+    np.testing.assert_allclose(rows_of(folders("aimv2"), pictures(), pooling="avg"), tokens.mean(axis=1), atol=2e-5)
+    with pytest.raises(ConfigError, match="has no class token"):
+        rows_of(folders("aimv2"), pictures(), pooling="cls")
 
 
 def test_a_feature_map_is_pooled_over_its_places(folders):
