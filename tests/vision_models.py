@@ -7,6 +7,7 @@ import torch
 import transformers
 
 EDGE = 32
+WIDE = [16, 64]  # height, width
 TOWER = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 PATCHES = {**TOWER, "image_size": EDGE, "patch_size": 8}
 LANGUAGE = {**TOWER, "vocab_size": 50, "max_position_embeddings": 8, "bos_token_id": 0, "eos_token_id": 1}
@@ -24,6 +25,8 @@ def made(kind):
         return transformers.Dinov2WithRegistersModel(config)
     if kind == "aimv2":
         return transformers.Aimv2VisionModel(transformers.Aimv2VisionConfig(**PATCHES))
+    if kind == "wide":  # its 2 x 8 patches are as many as those of a square
+        return transformers.ViTModel(transformers.ViTConfig(**{**TOWER, "image_size": WIDE, "patch_size": 8}))
     if kind == "clip":
         config = transformers.CLIPConfig(vision_config=PATCHES, text_config=LANGUAGE, projection_dim=12)
         return transformers.CLIPModel(config)
@@ -55,6 +58,7 @@ PREPROCESSORS = {
     ),
     "dinov2": ("BitImageProcessor", {"size": {"shortest_edge": 40}, "crop_size": {"height": EDGE, "width": EDGE}}),
     "siglip": ("SiglipImageProcessor", {"size": {"height": EDGE, "width": EDGE}}),
+    "wide": ("ViTImageProcessor", {"size": {"height": WIDE[0], "width": WIDE[1]}}),
     "convnext": ("ConvNextImageProcessor", {"size": {"shortest_edge": 48}, "crop_pct": 0.875}),
 }
 OF_KIND = {"vit-classifier": "vit", "aimv2": "clip", "resnet": "convnext", "swin": "vit", "mae": "vit", "bert": "vit"}

@@ -59,7 +59,8 @@ class HfImages(ModelByName):
         before, has_class = tokens_before(tower)
         check_class_token(self._pooling, has_class, self._path)
         with_option = "interpolate_pos_encoding" in inspect.signature(type(tower).forward).parameters
-        network = VisionRows(self._path, tower, projection, self._pooling, self._power, before, with_option)
+        usual = usual_size(tower.config)
+        network = VisionRows(self._path, tower, projection, self._pooling, self._power, before, with_option, usual)
         if self._pooling is not None:
             return network, pooling_words(self._pooling, self._power, "patches" if has_class else "places")
         if missing:
@@ -118,3 +119,9 @@ def tokens_before(tower: torch.nn.Module) -> tuple[int, bool]:
     if config.model_type in MADE_CLASS_TOKEN:
         return 1, True
     return sum(counts.values()), any(name in counts for name in CLASS_TOKENS)
+
+
+def usual_size(config: Any) -> tuple[int, ...]:
+    """Height and width of the pictures that a vision model was made for; nothing if its config does not say."""
+    edges = getattr(config, "image_size", None)
+    return (edges, edges) if isinstance(edges, int) else tuple(edges or ())

@@ -19,7 +19,7 @@ from raybench.descriptors.precision import Precision
 from raybench.errors import ConfigError, DataError, InputError
 from raybench.formats.images import Preprocess
 
-KINDS = ("vit", "dinov2", "clip", "siglip", "aimv2", "resnet", "convnext", "swin")
+KINDS = ("vit", "wide", "dinov2", "clip", "siglip", "aimv2", "resnet", "convnext", "swin")
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -114,6 +114,12 @@ def test_the_published_preprocessing_brings_a_model_to_other_sizes(folders):
         expected = model(pixel_values=values, interpolate_pos_encoding=True).pooler_output.numpy()
     np.testing.assert_allclose(described(spec.open(), pictures()), expected, atol=2e-5)
     assert spec.preprocess == steps
+
+
+def test_positions_that_are_of_no_square_are_not_brought_to_other_sizes(folders):
+    spec = resolve_by_name(f"hf:{folders('wide')}", {}, Preprocess(48, "square"))
+    with pytest.raises(ConfigError, match=r"takes pictures of 16 x 64 px \(height x width\) only, not 48 x 48 px"):
+        described(spec.open(), pictures(1))
 
 
 def test_a_spec_goes_to_a_worker_and_says_what_its_rows_are(folders):
