@@ -1,7 +1,8 @@
 """What `preprocessor_config.json` says of a model's pictures, as steps of our own.
 
 Known are the kinds of image processors of transformers whose steps are resize, middle, rescale, normalise. A key that
-a file leaves out has the default of its kind. Others change pictures in ways of their own, and are refused.
+a file leaves out has the default of its kind, and so have sizes and numbers that are null; a step that is null is none.
+Others change pictures in ways of their own, and are refused.
 Values are those of transformers' image processors on Pillow, to float32's last bits. Those on torchvision differ by one
 grey level at most (0.001 to 0.02 in the mean; DINOv3's, which do not round levels, 0.3).
 """
@@ -68,6 +69,7 @@ def preprocess_of_model(files: Mapping[str, str], model: str) -> ModelPreprocess
 def _steps(said: dict[str, Any], uri: str) -> ModelPreprocess:
     kind = _kind(said, uri)
     asked = {**USUAL, **KINDS[kind], **{key: value for key, value in said.items() if value is not None}}
+    asked |= dict.fromkeys((key for key in FLAGS if key in said and said[key] is None), False)
     for key in FLAGS:
         if not isinstance(asked[key], bool):
             raise DataError(f"{uri}: `{key}` is {str(asked[key])[:80]}, expected true or false; {SAY}")

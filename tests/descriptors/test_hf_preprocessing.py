@@ -36,6 +36,14 @@ CASES = {  # files as the hub has them, new and old, with small edges
         "do_resize": False,
         "crop_size": {"height": 21, "width": 22},
     },
+    "steps of null": {  # are left out, by transformers
+        "image_processor_type": "BitImageProcessor",
+        "size": {"shortest_edge": 25},
+        "do_center_crop": None,
+        "do_normalize": None,
+        "crop_size": None,
+    },
+    "no resizing by null": {"image_processor_type": "ViTImageProcessor", "do_resize": None, "do_rescale": None},
     "other levels": {
         "image_processor_type": "ViTImageProcessor",
         "size": {"height": 20, "width": 20},
