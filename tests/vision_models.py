@@ -33,6 +33,9 @@ def made(kind):
     if kind == "siglip":
         config = transformers.SiglipConfig(vision_config=PATCHES, text_config={**LANGUAGE, "pad_token_id": 1})
         return transformers.SiglipModel(config)
+    if kind == "siglip2":  # of pictures in patches, whatever their shape
+        config = transformers.Siglip2VisionConfig(**TOWER, patch_size=8, num_patches=16)
+        return transformers.Siglip2VisionModel(config)
     if kind == "resnet":
         config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic")
         return transformers.ResNetModel(config)
@@ -61,7 +64,15 @@ PREPROCESSORS = {
     "wide": ("ViTImageProcessor", {"size": {"height": WIDE[0], "width": WIDE[1]}}),
     "convnext": ("ConvNextImageProcessor", {"size": {"shortest_edge": 48}, "crop_pct": 0.875}),
 }
-OF_KIND = {"vit-classifier": "vit", "aimv2": "clip", "resnet": "convnext", "swin": "vit", "mae": "vit", "bert": "vit"}
+OF_KIND = {
+    "vit-classifier": "vit",
+    "aimv2": "clip",
+    "siglip2": "siglip",
+    "resnet": "convnext",
+    "swin": "vit",
+    "mae": "vit",
+    "bert": "vit",
+}
 
 
 def model_folder(path, kind="vit"):

@@ -8,6 +8,7 @@ is never run, and weights are read as safetensors only. transformers is imported
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,13 @@ class HfImages(ModelByName):
             )
         before, has_class = tokens_before(tower)
         check_class_token(self._pooling, has_class, self._path)
-        with_option = "interpolate_pos_encoding" in inspect.signature(type(tower).forward).parameters
-        usual = usual_size(tower.config)
+        takes = inspect.signature(type(tower).forward).parameters
+        if needs := _needed(takes):
+            raise DataError(
+                f"{self._path}: is a {type(tower).__name__}, which needs more than pictures ({', '.join(needs)}); give "
+                "another model"
+            )
+        with_option, usual = "interpolate_pos_encoding" in takes, usual_size(tower.config)
         network = VisionRows(self._path, tower, projection, self._pooling, self._power, before, with_option, usual)
         if self._pooling is not None:
             return network, pooling_words(self._pooling, self._power, "patches" if has_class else "places")
@@ -125,3 +131,9 @@ def usual_size(config: Any) -> tuple[int, ...]:
     """Height and width of the pictures that a vision model was made for; nothing if its config does not say."""
     edges = getattr(config, "image_size", None)
     return (edges, edges) if isinstance(edges, int) else tuple(edges or ())
+
+
+def _needed(takes: Mapping[str, inspect.Parameter]) -> list[str]:
+    """What a tower must be given beside the pictures."""
+    by_name = [one for one in takes.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    return [one.name for one in by_name if one.default is one.empty and one.name not in ("self", "pixel_values")]

@@ -365,6 +365,11 @@ def test_a_pooler_without_weights_is_never_used(folders):
     [
         ("bert", {}, "is a BertModel, which takes no images alone; give a vision model"),
         ("mae", {"pooling": "cls"}, "leaves out patches by chance"),
+        (
+            "siglip2",
+            {},
+            r"is a Siglip2VisionModel, which needs more than pictures \(pixel_attention_mask, spatial_shapes\)",
+        ),
         ("resnet", {"pooling": "cls"}, "--pooling cls: .* has no class token; give avg or gem"),
         ("swin", {"pooling": "cls"}, "has no class token"),
         ("vit", {"pooling": "max"}, "--pooling max: unknown; there are cls, avg, gem"),
