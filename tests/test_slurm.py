@@ -175,6 +175,15 @@ class TestOnOneMachine:
         lines = jobs.said(3).splitlines()
         assert "ending" in lines and ("scontrol requeue 3" in lines) is requeued and jobs.left() == []
 
+    def test_a_signal_to_all_processes_of_the_job_lets_the_command_end_in_order(self, jobs):
+        """As Slurm may send it to a job that is cancelled; Ray's processes end at once."""
+        code = 'trap "sleep 1; echo ended; exit 130" TERM; touch up; while true; do sleep 0.1; done'
+        job = jobs.start(7, "bash", "-c", code)
+        wait_until((jobs.folder / "up").exists)
+        os.killpg(job.pid, signal.SIGTERM)
+        assert job.wait(60) == 130
+        assert "ended" in jobs.said(7).splitlines() and jobs.left() == []
+
 
 @pytest.fixture
 def two_nodes():
