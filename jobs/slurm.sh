@@ -113,7 +113,7 @@ node() {
     part=$!
     # `unshare` itself keeps signals to itself: its child is the namespace's first process.
     # shellcheck disable=SC2064 # this process
-    trap "pkill -TERM -P $part" TERM INT
+    trap "pkill -TERM -P $part" TERM INT HUP
     trap 'again=yes; kill -TERM $$' USR1
     code_of "$part"
 }

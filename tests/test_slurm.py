@@ -184,6 +184,12 @@ class TestOnOneMachine:
         assert job.wait(60) == 130
         assert "ended" in jobs.said(7).splitlines() and jobs.left() == []
 
+    def test_a_script_that_is_hung_up_leaves_nothing(self, jobs):
+        job = jobs.start(8, "bash", "-c", "touch up; sleep 100")
+        wait_until((jobs.folder / "up").exists)
+        job.send_signal(signal.SIGHUP)
+        assert job.wait(60) == 143 and jobs.left() == []
+
 
 @pytest.fixture
 def two_nodes():
