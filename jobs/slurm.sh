@@ -81,7 +81,7 @@ inside() {
     ray symmetric-run --address "$address" --min-nodes "$nodes" --temp-dir="$folder/r" --disable-usage-stats \
         --dashboard-agent-listen-port=0 --min-worker-port=0 --max-worker-port=0 "${options[@]}" -- bash -c \
         'trap : TERM; "$@" <&0 & echo $! >"$0/command"; while wait $!; code=$?; ((code > 128)) && kill -0 $!; do :; done
-        echo $code >"$0/code"; kill -USR1 1' "$folder" "$@" &
+        echo $code >"$0/code"; kill -USR1 1' "$folder" "$@" <&0 &
     ray=$!
     # shellcheck disable=SC2064 # this process and folder
     trap "kill -TERM \$(cat '$folder/command' 2>/dev/null || echo $ray) 2>/dev/null" TERM
@@ -109,7 +109,7 @@ node() {
     # shellcheck disable=SC2064 # this folder
     trap "rm -rf '$folder'" EXIT
     # shellcheck disable=SC2086 # several words
-    $apart bash -c "$(declare -f code_of resources inside); inside \"\$@\"" slurm.sh "$folder" "$@" &
+    $apart bash -c "$(declare -f code_of resources inside); inside \"\$@\"" slurm.sh "$folder" "$@" <&0 &
     part=$!
     # `unshare` itself keeps signals to itself: its child is the namespace's first process.
     # shellcheck disable=SC2064 # this process

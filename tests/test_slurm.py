@@ -65,9 +65,11 @@ class Jobs:
     def start(self, number, *command, before=(), **variables):
         """A job under way, whose output goes to `<number>.log`."""
         name = variables.pop("log", number)
-        with (self.folder / f"{name}.log").open("w") as log:
+        (self.folder / f"{name}.in").write_text(variables.pop("given", ""))
+        with (self.folder / f"{name}.log").open("w") as log, (self.folder / f"{name}.in").open() as given:
             return subprocess.Popen(
                 [*before, SCRIPT, *map(str, command)],
+                stdin=given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
@@ -189,6 +191,11 @@ class TestOnOneMachine:
         wait_until((jobs.folder / "up").exists)
         job.send_signal(signal.SIGHUP)
         assert job.wait(60) == 143 and jobs.left() == []
+
+    def test_the_command_reads_what_the_script_is_given_to_read(self, jobs):
+        job = jobs.start(9, "bash", "-c", "read -r line; echo it is $line", given="this line\n")
+        assert job.wait(100) == 0
+        assert "it is this line" in jobs.said(9).splitlines() and jobs.left() == []
 
 
 @pytest.fixture
