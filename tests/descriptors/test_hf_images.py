@@ -321,6 +321,27 @@ def test_a_config_that_names_code_or_another_model_is_refused(said, folders, hub
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (
+            {"architecture": "resnet18", "num_classes": 1000, "pretrained_cfg": {}},
+            r"config\.json: is of timm, not of transformers; give timm:resnet18 with --weights, or timm:NAME, whose",
+        ),
+        (
+            {"model_type": "vit", "quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}},
+            r"config\.json: its weights are quantised \('bitsandbytes'\), which is not known here; give plain ones",
+        ),
+    ],
+)
+def test_a_model_of_timm_and_quantised_weights_are_told_as_such(config, words, folders, tmp_path):
+    folder = shutil.copytree(folders("vit"), tmp_path / "vit")
+    write_json(folder / "config.json", config)
+    (folder / "preprocessor_config.json").unlink()
+    with pytest.raises(DataError, match=words):
+        resolve_by_name(f"hf:{folder}", {}, None)
+
+
 def test_nothing_is_asked_of_the_hub_while_a_model_is_loaded(folders, hub, monkeypatch):
     tried = []
 
