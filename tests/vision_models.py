@@ -25,6 +25,10 @@ def made(kind):
         return transformers.Dinov2WithRegistersModel(config)
     if kind == "aimv2":
         return transformers.Aimv2VisionModel(transformers.Aimv2VisionConfig(**PATCHES))
+    if kind == "msn":
+        return transformers.ViTMSNModel(transformers.ViTMSNConfig(**PATCHES))
+    if kind == "ijepa":
+        return transformers.IJepaModel(transformers.IJepaConfig(**PATCHES))
     if kind == "wide":  # its 2 x 8 patches are as many as those of a square
         return transformers.ViTModel(transformers.ViTConfig(**{**TOWER, "image_size": WIDE, "patch_size": 8}))
     if kind == "clip":
@@ -66,6 +70,8 @@ PREPROCESSORS = {
 }
 OF_KIND = {
     "vit-classifier": "vit",
+    "msn": "vit",
+    "ijepa": "vit",
     "aimv2": "clip",
     "siglip2": "siglip",
     "resnet": "convnext",

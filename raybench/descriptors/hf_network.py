@@ -40,7 +40,8 @@ class VisionRows(nn.Module):
             return pooled(answer.last_hidden_state, self.pooling, self.power, self.before)
         row = getattr(answer, "pooler_output", None)
         if row is None:
-            raise ConfigError(f"{self.path}: publishes no row for a picture; give --pooling cls, avg or gem")
+            poolings = "cls, avg or gem" if self.before else "avg or gem"
+            raise ConfigError(f"{self.path}: publishes no row for a picture; give --pooling {poolings}")
         row = row.flatten(1)
         return row if self.projection is None else self.projection(row)
 

@@ -381,6 +381,12 @@ def test_a_pooler_without_weights_is_never_used(folders):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize(("kind", "poolings"), [("msn", "cls, avg or gem"), ("ijepa", "avg or gem")])
+def test_a_model_that_publishes_no_row_says_which_poolings_it_has(kind, poolings, folders):
+    with pytest.raises(ConfigError, match=f"publishes no row for a picture; give --pooling {poolings}$"):
+        rows_of(folders(kind), pictures(1))
+
+
 @pytest.mark.parametrize(
     ("kind", "arguments", "words"),
     [
