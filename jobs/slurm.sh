@@ -76,10 +76,12 @@ inside() {
     if [[ $kind == head ]]; then
         options+=(--include-dashboard=false --dashboard-port=$((port + 1)) --ray-client-server-port=$((port + 2)))
     fi
+    # The inner shell outlives a SIGTERM, so that it can tell how the command ended.
     # shellcheck disable=SC2016 # the inner shell's own
     ray symmetric-run --address "$address" --min-nodes "$nodes" --temp-dir="$folder/r" --disable-usage-stats \
         --dashboard-agent-listen-port=0 --min-worker-port=0 --max-worker-port=0 "${options[@]}" -- bash -c \
-        '"$@" <&0 & echo $! >"$0/command"; wait $!; echo $? >"$0/code"; kill -USR1 1' "$folder" "$@" &
+        'trap : TERM; "$@" <&0 & echo $! >"$0/command"; while wait $!; code=$?; ((code > 128)) && kill -0 $!; do :; done
+        echo $code >"$0/code"; kill -USR1 1' "$folder" "$@" <&0 &
     ray=$!
     # shellcheck disable=SC2064 # this process and folder
     trap "kill -TERM \$(cat '$folder/command' 2>/dev/null || echo $ray) 2>/dev/null" TERM
@@ -87,6 +89,11 @@ inside() {
     trap "exit \$(cat '$folder/code')" USR1
     code_of "$ray"
     code=$?
+    # A SIGTERM to all processes of the job ends `ray symmetric-run` before the command, whose end comes as USR1.
+    if [[ -s $folder/command ]]; then
+        while kill -0 "$(<"$folder/command")" 2>/dev/null; do sleep 0.2 & wait $!; done
+        sleep 1 & wait $!
+    fi
     # `ray symmetric-run` itself ends with 0 if Ray can't be started.
     ((code > 128)) || echo "slurm.sh: $(hostname): no Ray came up, or not on all nodes; the command was not run" >&2
     return $((code ? code : 1))
@@ -102,11 +109,11 @@ node() {
     # shellcheck disable=SC2064 # this folder
     trap "rm -rf '$folder'" EXIT
     # shellcheck disable=SC2086 # several words
-    $apart bash -c "$(declare -f code_of resources inside); inside \"\$@\"" slurm.sh "$folder" "$@" &
+    $apart bash -c "$(declare -f code_of resources inside); inside \"\$@\"" slurm.sh "$folder" "$@" <&0 &
     part=$!
     # `unshare` itself keeps signals to itself: its child is the namespace's first process.
     # shellcheck disable=SC2064 # this process
-    trap "pkill -TERM -P $part" TERM INT
+    trap "pkill -TERM -P $part" TERM INT HUP
     trap 'again=yes; kill -TERM $$' USR1
     code_of "$part"
 }

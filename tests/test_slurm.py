@@ -65,9 +65,11 @@ class Jobs:
     def start(self, number, *command, before=(), **variables):
         """A job under way, whose output goes to `<number>.log`."""
         name = variables.pop("log", number)
-        with (self.folder / f"{name}.log").open("w") as log:
+        (self.folder / f"{name}.in").write_text(variables.pop("given", ""))
+        with (self.folder / f"{name}.log").open("w") as log, (self.folder / f"{name}.in").open() as given:
             return subprocess.Popen(
                 [*before, SCRIPT, *map(str, command)],
+                stdin=given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
@@ -174,6 +176,26 @@ class TestOnOneMachine:
         assert job.wait(60) == 130
         lines = jobs.said(3).splitlines()
         assert "ending" in lines and ("scontrol requeue 3" in lines) is requeued and jobs.left() == []
+
+    def test_a_signal_to_all_processes_of_the_job_lets_the_command_end_in_order(self, jobs):
+        """As Slurm may send it to a job that is cancelled; Ray's processes end at once."""
+        code = 'trap "sleep 1; echo ended; exit 130" TERM; touch up; while true; do sleep 0.1; done'
+        job = jobs.start(7, "bash", "-c", code)
+        wait_until((jobs.folder / "up").exists)
+        os.killpg(job.pid, signal.SIGTERM)
+        assert job.wait(60) == 130
+        assert "ended" in jobs.said(7).splitlines() and jobs.left() == []
+
+    def test_a_script_that_is_hung_up_leaves_nothing(self, jobs):
+        job = jobs.start(8, "bash", "-c", "touch up; sleep 100")
+        wait_until((jobs.folder / "up").exists)
+        job.send_signal(signal.SIGHUP)
+        assert job.wait(60) == 143 and jobs.left() == []
+
+    def test_the_command_reads_what_the_script_is_given_to_read(self, jobs):
+        job = jobs.start(9, "bash", "-c", "read -r line; echo it is $line", given="this line\n")
+        assert job.wait(100) == 0
+        assert "it is this line" in jobs.said(9).splitlines() and jobs.left() == []
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import torch
 import transformers
 
 EDGE = 32
+WIDE = [16, 64]  # height, width
 TOWER = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 PATCHES = {**TOWER, "image_size": EDGE, "patch_size": 8}
 LANGUAGE = {**TOWER, "vocab_size": 50, "max_position_embeddings": 8, "bos_token_id": 0, "eos_token_id": 1}
@@ -22,12 +23,23 @@ def made(kind):
     if kind == "dinov2":
         config = transformers.Dinov2WithRegistersConfig(**PATCHES, num_register_tokens=3)
         return transformers.Dinov2WithRegistersModel(config)
+    if kind == "aimv2":
+        return transformers.Aimv2VisionModel(transformers.Aimv2VisionConfig(**PATCHES))
+    if kind == "msn":
+        return transformers.ViTMSNModel(transformers.ViTMSNConfig(**PATCHES))
+    if kind == "ijepa":
+        return transformers.IJepaModel(transformers.IJepaConfig(**PATCHES))
+    if kind == "wide":  # its 2 x 8 patches are as many as those of a square
+        return transformers.ViTModel(transformers.ViTConfig(**{**TOWER, "image_size": WIDE, "patch_size": 8}))
     if kind == "clip":
         config = transformers.CLIPConfig(vision_config=PATCHES, text_config=LANGUAGE, projection_dim=12)
         return transformers.CLIPModel(config)
     if kind == "siglip":
         config = transformers.SiglipConfig(vision_config=PATCHES, text_config={**LANGUAGE, "pad_token_id": 1})
         return transformers.SiglipModel(config)
+    if kind == "siglip2":  # of pictures in patches, whatever their shape
+        config = transformers.Siglip2VisionConfig(**TOWER, patch_size=8, num_patches=16)
+        return transformers.Siglip2VisionModel(config)
     if kind == "resnet":
         config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic")
         return transformers.ResNetModel(config)
@@ -53,9 +65,20 @@ PREPROCESSORS = {
     ),
     "dinov2": ("BitImageProcessor", {"size": {"shortest_edge": 40}, "crop_size": {"height": EDGE, "width": EDGE}}),
     "siglip": ("SiglipImageProcessor", {"size": {"height": EDGE, "width": EDGE}}),
+    "wide": ("ViTImageProcessor", {"size": {"height": WIDE[0], "width": WIDE[1]}}),
     "convnext": ("ConvNextImageProcessor", {"size": {"shortest_edge": 48}, "crop_pct": 0.875}),
 }
-OF_KIND = {"vit-classifier": "vit", "resnet": "convnext", "swin": "vit", "mae": "vit", "bert": "vit"}
+OF_KIND = {
+    "vit-classifier": "vit",
+    "msn": "vit",
+    "ijepa": "vit",
+    "aimv2": "clip",
+    "siglip2": "siglip",
+    "resnet": "convnext",
+    "swin": "vit",
+    "mae": "vit",
+    "bert": "vit",
+}
 
 
 def model_folder(path, kind="vit"):

@@ -143,7 +143,7 @@ def check(name: str, path: str, read: str, form: str) -> None:
 
 def _unknown(name: str) -> str:
     meant = CALLED_ELSEWHERE.get(name.lower())
-    hint = f" (did you mean {', '.join(meant)}?)" if meant else suggestion(name, PUBLISHED)
+    hint = f" (did you mean {', '.join(meant)}?)" if meant else suggestion(name.lower(), PUBLISHED)
     return f"unknown set {name}{hint}; they are {', '.join(PUBLISHED)}"
 
 

@@ -24,7 +24,7 @@ from raybench.errors import DataError, InputError, ProblemList
 from raybench.formats.hbench import strip_shape
 from raybench.formats.png import HEADER_BYTES
 from raybench.parallel import in_parallel
-from raybench.sources.nothing_found import why_nothing
+from raybench.sources.nothing_found import ARCHIVES, why_nothing
 
 READS = ("sample", "headers", "all")
 SAMPLE = 64  # files of a part whose first bytes are read
@@ -101,7 +101,7 @@ def check_set(
     files, size_bytes, names = _walk(root, watches, read, tell)
     if not any(watch.files for watch in watches):
         reason = folder_meant(published, root, names) if files else why_nothing(root, (), 0)
-        reason = reason or f"holds {files:,} files ({min(names)} …) and none of this set"
+        reason = reason or _why_none(files, names)
         line = f"{root}: {reason}; expected {published.title}"
         return Checked(name, root, files, size_bytes, problems=(line,))
     if read == "sample":
@@ -121,6 +121,14 @@ def check_set(
     return Checked(
         name, root, files, size_bytes, tuple(found), tuple(problems.lines), tuple(notes), tuple(runs), tuple(lacking)
     )
+
+
+def _why_none(files: int, names: Collection[str]) -> str:
+    """What a folder holds instead of a set."""
+    packed = [name for name in names if name.lower().endswith(ARCHIVES)]
+    if packed:
+        return f"holds {min(packed)} packed and none of this set; unpack it there, or name the folder that has it"
+    return f"holds {files:,} files ({min(names)} …) and none of this set"
 
 
 def _told(root: str, rule: Told, problems: ProblemList) -> list[str] | None:

@@ -99,7 +99,13 @@ def read_json(uri: str) -> dict[str, Any]:
 
 
 def check_complete(config: dict[str, Any], uri: str) -> None:
-    """Raise if a config names code or another model: transformers would fetch them, and no digest would cover them."""
+    """Raise if a config is of another library or needs one, or names code or another model: transformers would fetch
+    them, and no digest would cover them."""
+    if "architecture" in config and "model_type" not in config:
+        raise DataError(
+            f"{uri}: is of timm, not of transformers; give timm:{str(config['architecture'])[:80]} with --weights, or "
+            "timm:NAME, whose weights are in the hub's local cache"
+        )
     parts: list[Any] = [config]
     while parts:
         part = parts.pop()
@@ -108,6 +114,9 @@ def check_complete(config: dict[str, Any], uri: str) -> None:
         if not isinstance(part, dict):
             continue
         parts += part.values()
+        if isinstance(packed := part.get("quantization_config"), dict):
+            method = quoted(str(packed.get("quant_method")))
+            raise DataError(f"{uri}: its weights are quantised ({method}), which is not known here; give plain ones")
         for key in ATTENTION:
             asked = part.get(key)
             for one in asked.values() if isinstance(asked, dict) else [asked]:

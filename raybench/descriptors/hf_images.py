@@ -8,6 +8,7 @@ is never run, and weights are read as safetensors only. transformers is imported
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from raybench.errors import ConfigError, DataError
 if TYPE_CHECKING:
     import torch
 
-# Parameters that stand before the patches as tokens, by their last name.
+# Parameters that stand before the patches as tokens, by their last name, where they belong to `embeddings`: a head may
+# have tokens of the same names (AIMv2), which are not among those of the last layer.
 CLASS_TOKENS = ("cls_token", "class_embedding")
 TOKENS = (*CLASS_TOKENS, "distillation_token", "register_tokens")
 MADE_CLASS_TOKEN = ("dinov3_convnext",)  # whose class token is no parameter, but the mean of the others
@@ -57,8 +59,14 @@ class HfImages(ModelByName):
             )
         before, has_class = tokens_before(tower)
         check_class_token(self._pooling, has_class, self._path)
-        with_option = "interpolate_pos_encoding" in inspect.signature(type(tower).forward).parameters
-        network = VisionRows(self._path, tower, projection, self._pooling, self._power, before, with_option)
+        takes = inspect.signature(type(tower).forward).parameters
+        if needs := _needed(takes):
+            raise DataError(
+                f"{self._path}: is a {type(tower).__name__}, which needs more than pictures ({', '.join(needs)}); give "
+                "another model"
+            )
+        with_option, usual = "interpolate_pos_encoding" in takes, usual_size(tower.config)
+        network = VisionRows(self._path, tower, projection, self._pooling, self._power, before, with_option, usual)
         if self._pooling is not None:
             return network, pooling_words(self._pooling, self._power, "patches" if has_class else "places")
         if missing:
@@ -110,9 +118,22 @@ def _tower(folder: Path, path: str) -> tuple[Any, Any, list[str], bool]:
 
 def tokens_before(tower: torch.nn.Module) -> tuple[int, bool]:
     """How many tokens stand before those of patches, and whether the first is a class token."""
-    found = {name.rpartition(".")[2]: value for name, value in tower.named_parameters()}
+    parts = [(name.split("."), value) for name, value in tower.named_parameters()]
+    found = {names[-1]: value for names, value in parts if any(part.endswith("embeddings") for part in names[:-1])}
     counts = {name: value.shape[-2] if value.ndim > 1 else 1 for name, value in found.items() if name in TOKENS}
     config: Any = tower.config
     if config.model_type in MADE_CLASS_TOKEN:
         return 1, True
     return sum(counts.values()), any(name in counts for name in CLASS_TOKENS)
+
+
+def usual_size(config: Any) -> tuple[int, ...]:
+    """Height and width of the pictures that a vision model was made for; nothing if its config does not say."""
+    edges = getattr(config, "image_size", None)
+    return (edges, edges) if isinstance(edges, int) else tuple(edges or ())
+
+
+def _needed(takes: Mapping[str, inspect.Parameter]) -> list[str]:
+    """What a tower must be given beside the pictures."""
+    by_name = [one for one in takes.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    return [one.name for one in by_name if one.default is one.empty and one.name not in ("self", "pixel_values")]

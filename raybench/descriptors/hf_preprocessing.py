@@ -1,7 +1,8 @@
 """What `preprocessor_config.json` says of a model's pictures, as steps of our own.
 
 Known are the kinds of image processors of transformers whose steps are resize, middle, rescale, normalise. A key that
-a file leaves out has the default of its kind. Others change pictures in ways of their own, and are refused.
+a file leaves out has the default of its kind, and so have sizes and numbers that are null; a step that is null is none.
+Others change pictures in ways of their own, and are refused.
 Values are those of transformers' image processors on Pillow, to float32's last bits. Those on torchvision differ by one
 grey level at most (0.001 to 0.02 in the mean; DINOv3's, which do not round levels, 0.3).
 """
@@ -35,6 +36,7 @@ USUAL: dict[str, Any] = {
 }
 FLAGS = tuple(key for key in USUAL if key.startswith("do_"))
 SHORT = {"size": {"shortest_edge": 224}, "do_center_crop": True, **CLIP}
+MOBILE = {"size": {"shortest_edge": 256}, "do_center_crop": True, "resample": 2}
 KINDS: dict[str, dict[str, Any]] = {  # how each differs from the usual
     "ViT": {"resample": 2},
     "DeiT": {"size": {"height": 256, "width": 256}, "do_center_crop": True},
@@ -42,13 +44,18 @@ KINDS: dict[str, dict[str, Any]] = {  # how each differs from the usual
     "Siglip": {},
     "Bit": SHORT,
     "CLIP": SHORT,
+    "ChineseCLIP": SHORT,
+    "Blip": {"size": {"height": 384, "width": 384}, **CLIP},
+    "Pvt": IMAGENET,
+    "MobileNetV1": MOBILE,
+    "MobileNetV2": MOBILE,
     "ConvNext": {"size": {"shortest_edge": 384}, "crop_pct": 224 / 256},
     "DINOv3ViT": {"resample": 2, **IMAGENET},  # resizes after rescaling, to parts of a grey level
 }
 LARGE_PX = 384  # from which edge on ConvNext's pictures are resized whole
 MOST_PX = 16_384
 LEAST, MOST = 1e-6, 1e6  # of what levels are multiplied with, divided by and reduced by
-SQUARES = ("ViT", "DeiT", "Beit")  # to which a size of one number is both edges, not the short one
+SQUARES = ("ViT", "DeiT", "Beit", "Blip", "Pvt")  # to which a size of one number is both edges, not the short one
 SAY = "give --preprocess published with --size, --mean, --std, or mend the file"
 
 
@@ -68,10 +75,11 @@ def preprocess_of_model(files: Mapping[str, str], model: str) -> ModelPreprocess
 def _steps(said: dict[str, Any], uri: str) -> ModelPreprocess:
     kind = _kind(said, uri)
     asked = {**USUAL, **KINDS[kind], **{key: value for key, value in said.items() if value is not None}}
+    asked |= dict.fromkeys((key for key in FLAGS if key in said and said[key] is None), False)
     for key in FLAGS:
         if not isinstance(asked[key], bool):
             raise DataError(f"{uri}: `{key}` is {str(asked[key])[:80]}, expected true or false; {SAY}")
-    for key in ("do_pad", "use_square_size"):
+    for key in ("do_pad", "use_square_size", *(["do_center_crop"] if kind == "ConvNext" else [])):
         if asked.get(key) is True:
             raise DataError(f"{uri}: asks for `{key}`, which is not known here; {SAY}")
     resize: tuple[int, ...] = ()

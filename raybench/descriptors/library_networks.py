@@ -8,18 +8,23 @@ import torch
 from torch import nn
 
 from raybench.descriptors.token_pooling import pooled
+from raybench.errors import ConfigError
 
 
 class FeatureRows(nn.Module):
     """A pooling of what timm calls `forward_features`: tokens, or a map with channels first or last."""
 
-    def __init__(self, model: Any, pooling: str, power: float, before: int) -> None:
+    def __init__(self, path: str, model: Any, pooling: str, power: float, before: int) -> None:
         super().__init__()
-        self.model, self.pooling, self.power, self.before = model, pooling, power, before
+        self.path, self.model, self.pooling, self.power, self.before = path, model, pooling, power, before
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The rows."""
         values = self.model.forward_features(x)
+        # CrossViT has two sets of tokens, of two scales; of PiT's the head sees those of the class alone.
+        before = 0 if self.pooling == "cls" else self.before
+        if not isinstance(values, torch.Tensor) or (values.ndim == 3 and values.shape[1] <= before):
+            raise ConfigError(f"{self.path}: gives no patches that could be pooled; leave --pooling out")
         channels = self.model.num_features
         if values.ndim == 4 and values.shape[1] != channels and values.shape[3] == channels:
             values = values.permute(0, 3, 1, 2)

@@ -46,13 +46,14 @@ class TimmImages(ModelByName):
         overlay = {"state_dict": state_in(folder), "custom_load": False}
         model = timm.create_model(self._model_name, pretrained=True, pretrained_cfg_overlay=overlay)
         model.reset_classifier(0)
-        has_class = getattr(model, "cls_token", None) is not None
+        class_tokens: Any = getattr(model, "cls_token", None)
+        has_class = class_tokens is not None
         check_class_token(self._pooling, has_class, self._path)
         if self._pooling is None:
             return model, "what the model feeds its classifier with"
-        before = getattr(model, "num_prefix_tokens", int(has_class))
+        before = getattr(model, "num_prefix_tokens", class_tokens.shape[-2] if has_class else 0)
         words = pooling_words(self._pooling, self._power, "patches" if has_class else "places")
-        return FeatureRows(model, self._pooling, self._power, before), words
+        return FeatureRows(self._path, model, self._pooling, self._power, before), words
 
 
 def _facts(timm: Any, name: str) -> dict[str, Any]:

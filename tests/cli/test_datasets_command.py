@@ -61,6 +61,7 @@ def test_an_unknown_set_is_one_line_with_a_suggestion(raybench, tmp_path):
     only_line(raybench("datasets", "phototour"), "(did you mean liberty, notredame, yosemite?)")
     only_line(raybench("datasets", "hpatches-release"), "(did you mean hpatches, hpatches-tasks?)")
     only_line(raybench("datasets", "Oxford"), "(did you mean roxford5k?)")
+    only_line(raybench("datasets", "check", "TSS", tmp_path), "unknown set TSS (did you mean tss?)")
     only_line(raybench("datasets", "check", "tss"), "Missing argument 'PATH'")
 
 

@@ -197,6 +197,15 @@ def test_a_folder_of_something_else_and_an_empty_one_are_said_to_be_so(tmp_path)
     assert "holds 1 files (notes.txt …) and none of this set" in line
 
 
+@pytest.mark.parametrize("names", [("liberty.zip",), ("README.txt", "val_ref.0.tar.gz", "val_ref.1.tar.gz")])
+def test_a_folder_of_archives_is_said_to_need_unpacking(tmp_path, names):
+    for name in names:
+        (tmp_path / name).write_bytes(b"x")
+    (line,) = check_set("liberty", small("liberty"), str(tmp_path)).problems
+    packed = next(name for name in names if name.endswith(("zip", "gz")))
+    assert f"holds {packed} packed and none of this set; unpack it there, or name the folder that has it" in line
+
+
 def test_another_content_or_size_than_the_published_one_is_seen(found):
     rule = Exactly((KnownFile("info.txt", 5, "0" * 64),))
     published = small("liberty")

@@ -19,7 +19,7 @@ from raybench.descriptors.precision import Precision
 from raybench.errors import ConfigError, DataError, InputError
 from raybench.formats.images import Preprocess
 
-KINDS = ("vit", "dinov2", "clip", "siglip", "resnet", "convnext", "swin")
+KINDS = ("vit", "wide", "dinov2", "clip", "siglip", "aimv2", "resnet", "convnext", "swin")
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -89,6 +89,15 @@ def test_tokens_are_pooled_without_class_token_and_registers(kind, before, folde
     np.testing.assert_allclose(rows_of(folder, pictures(), pooling="gem", pool_param=5.0), fifth, atol=1e-4)
 
 
+def test_a_token_of_the_head_is_none_of_those_that_are_pooled(folders):
+    """AIMv2 has patches alone, and a `cls_token` in the head that weighs them."""
+    tokens = directly(folders("aimv2"), pictures())[1].last_hidden_state.numpy()
+    assert tokens.shape[1] == 16
+    np.testing.assert_allclose(rows_of(folders("aimv2"), pictures(), pooling="avg"), tokens.mean(axis=1), atol=2e-5)
+    with pytest.raises(ConfigError, match="has no class token"):
+        rows_of(folders("aimv2"), pictures(), pooling="cls")
+
+
 def test_a_feature_map_is_pooled_over_its_places(folders):
     maps = directly(folders("resnet"), pictures())[1].last_hidden_state.numpy()
     np.testing.assert_allclose(rows_of(folders("resnet"), pictures(), pooling="avg"), maps.mean(axis=(2, 3)), atol=2e-5)
@@ -105,6 +114,12 @@ def test_the_published_preprocessing_brings_a_model_to_other_sizes(folders):
         expected = model(pixel_values=values, interpolate_pos_encoding=True).pooler_output.numpy()
     np.testing.assert_allclose(described(spec.open(), pictures()), expected, atol=2e-5)
     assert spec.preprocess == steps
+
+
+def test_positions_that_are_of_no_square_are_not_brought_to_other_sizes(folders):
+    spec = resolve_by_name(f"hf:{folders('wide')}", {}, Preprocess(48, "square"))
+    with pytest.raises(ConfigError, match=r"takes pictures of 16 x 64 px \(height x width\) only, not 48 x 48 px"):
+        described(spec.open(), pictures(1))
 
 
 def test_a_spec_goes_to_a_worker_and_says_what_its_rows_are(folders):
@@ -306,6 +321,27 @@ def test_a_config_that_names_code_or_another_model_is_refused(said, folders, hub
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (
+            {"architecture": "resnet18", "num_classes": 1000, "pretrained_cfg": {}},
+            r"config\.json: is of timm, not of transformers; give timm:resnet18 with --weights, or timm:NAME, whose",
+        ),
+        (
+            {"model_type": "vit", "quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}},
+            r"config\.json: its weights are quantised \('bitsandbytes'\), which is not known here; give plain ones",
+        ),
+    ],
+)
+def test_a_model_of_timm_and_quantised_weights_are_told_as_such(config, words, folders, tmp_path):
+    folder = shutil.copytree(folders("vit"), tmp_path / "vit")
+    write_json(folder / "config.json", config)
+    (folder / "preprocessor_config.json").unlink()
+    with pytest.raises(DataError, match=words):
+        resolve_by_name(f"hf:{folder}", {}, None)
+
+
 def test_nothing_is_asked_of_the_hub_while_a_model_is_loaded(folders, hub, monkeypatch):
     tried = []
 
@@ -345,11 +381,22 @@ def test_a_pooler_without_weights_is_never_used(folders):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize(("kind", "poolings"), [("msn", "cls, avg or gem"), ("ijepa", "avg or gem")])
+def test_a_model_that_publishes_no_row_says_which_poolings_it_has(kind, poolings, folders):
+    with pytest.raises(ConfigError, match=f"publishes no row for a picture; give --pooling {poolings}$"):
+        rows_of(folders(kind), pictures(1))
+
+
 @pytest.mark.parametrize(
     ("kind", "arguments", "words"),
     [
         ("bert", {}, "is a BertModel, which takes no images alone; give a vision model"),
         ("mae", {"pooling": "cls"}, "leaves out patches by chance"),
+        (
+            "siglip2",
+            {},
+            r"is a Siglip2VisionModel, which needs more than pictures \(pixel_attention_mask, spatial_shapes\)",
+        ),
         ("resnet", {"pooling": "cls"}, "--pooling cls: .* has no class token; give avg or gem"),
         ("swin", {"pooling": "cls"}, "has no class token"),
         ("vit", {"pooling": "max"}, "--pooling max: unknown; there are cls, avg, gem"),

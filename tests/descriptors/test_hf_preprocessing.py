@@ -31,11 +31,35 @@ CASES = {  # files as the hub has them, new and old, with small edges
     },
     "ConvNeXt": {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 45}, "crop_pct": 0.8},
     "ConvNeXt whole": {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 384}},
+    "BLIP": {"image_processor_type": "BlipImageProcessor", "size": {"height": 34, "width": 34}},
+    "BLIP of defaults": {"image_processor_type": "BlipImageProcessor"},
+    "PVT of defaults": {"image_processor_type": "PvtImageProcessor"},
+    "Chinese CLIP of defaults": {"image_processor_type": "ChineseCLIPImageProcessor"},
+    "MobileNet V1 of defaults": {"image_processor_type": "MobileNetV1ImageProcessor"},
+    "MobileNet V2": {
+        "image_processor_type": "MobileNetV2ImageProcessor",
+        "size": {"shortest_edge": 40},
+        "crop_size": {"height": 32, "width": 32},
+        "resample": 2,
+    },
+    "MobileNet V2 of an old file": {
+        "feature_extractor_type": "MobileNetV2FeatureExtractor",
+        "size": 40,
+        "crop_size": 32,
+    },
     "no resizing": {
         "image_processor_type": "CLIPImageProcessor",
         "do_resize": False,
         "crop_size": {"height": 21, "width": 22},
     },
+    "steps of null": {  # are left out, by transformers
+        "image_processor_type": "BitImageProcessor",
+        "size": {"shortest_edge": 25},
+        "do_center_crop": None,
+        "do_normalize": None,
+        "crop_size": None,
+    },
+    "no resizing by null": {"image_processor_type": "ViTImageProcessor", "do_resize": None, "do_rescale": None},
     "other levels": {
         "image_processor_type": "ViTImageProcessor",
         "size": {"height": 20, "width": 20},
@@ -108,7 +132,9 @@ def test_what_is_not_known_or_broken_is_told_with_the_way_out(changes, words, tm
     assert "preprocessor_config.json: " in str(caught.value) and "--preprocess published" in str(caught.value)
 
 
-def test_a_convnext_needs_a_short_edge_and_a_share(tmp_path):
+def test_a_convnext_needs_a_short_edge_and_a_share_and_no_second_cut(tmp_path):
+    with pytest.raises(DataError, match="asks for `do_center_crop`, which is not known here"):
+        steps_of({**CASES["ConvNeXt"], "do_center_crop": True}, tmp_path)
     with pytest.raises(DataError, match="needs `shortest_edge`"):
         steps_of({**CASES["ConvNeXt"], "size": {"height": 3, "width": 3}}, tmp_path)
     with pytest.raises(DataError, match=r"`crop_pct` is 0\.001, expected a share"):
