@@ -13,6 +13,7 @@ from typing import Any
 
 from raybench import storage
 from raybench.descriptors.model_folders import Where
+from raybench.descriptors.specs import HUB_PAGE
 from raybench.errors import ConfigError, DataError, quoted, reason_of
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -27,6 +28,8 @@ MOST_JSON_BYTES = 16 * 2**20
 def place_of(given: str) -> tuple[str, Where]:
     """The name of a model, and how its files are found; raises InputError if there is no such model here."""
     path = storage.local_path(given)
+    if page := HUB_PAGE.fullmatch(given):
+        raise ConfigError(f"hf:{given}: is a page of the hub, not a model's files; give hf:{page[1]}")
     if path is None:
         uri = storage.checked(given)
         return uri.rpartition("/")[2], _in_folder(uri)

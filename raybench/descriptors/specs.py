@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from raybench.descriptors.model_folders import FoundModel  # with Pillow, which patches do without
 
 FOUND = (FETCHED, "model", "files")  # arguments that lead to a model, which counts by its content
-MODEL_FOLDERS = "hf"  # the kind of models by name that may be folders
+MODEL_FOLDERS = "hf"  # the kind of models by name that may be folders, and of those on the hub
+HUB_PAGE = re.compile(r"https?://huggingface\.co/([\w.-]+/[\w.-]+)(/.*)?")
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 MODEL_SUFFIXES = (".pt", ".pth", ".onnx", ".torchscript", ".ts", ".ckpt", ".safetensors")
 
 
@@ -172,11 +174,15 @@ def _why_unknown(family: Family, spec: str) -> str:
         return f"is a file; say of what kind, as {' or '.join(f'{kind}:{spec}' for kind in family.model_files)}"
     if MODEL_FOLDERS in family.model_names and (Path(_here()) / spec / "config.json").is_file():
         return f"is a folder with a model (did you mean {MODEL_FOLDERS}:{os.path.normpath(spec)}?)"
+    if MODEL_FOLDERS in family.model_names and HUB_NAME.fullmatch(spec):
+        return f"unknown (did you mean {MODEL_FOLDERS}:{spec}?)"
     return f"unknown{suggestion(spec, family.built_in)}"
 
 
 def _rightly_spelled(family: Family, spec: str) -> str:
-    """`kind:NAME` for `KIND:NAME`, unless that is a module of the user's."""
+    """`kind:NAME` for `KIND:NAME`, unless that is a module of the user's; `hf:NAME` for a page of the hub."""
+    if MODEL_FOLDERS in family.model_names and (page := HUB_PAGE.fullmatch(spec)):
+        return f"{MODEL_FOLDERS}:{page[1]}"
     kind, _, name = spec.partition(":")
     is_known = kind.lower() in (*family.model_files, *family.model_names)
     is_own = any((Path(_here()) / own).exists() for own in (kind, f"{kind}.py"))

@@ -236,6 +236,7 @@ def test_a_name_that_is_not_there_is_said_without_trying_the_network(hub):
     ("spec", "words"),
     [
         ("hf:", "names no model; give hf:NAME"),
+        ("hf:https://huggingface.co/a/b", "is a page of the hub, not a model's files; give hf:a/b"),
         ("hf:/no/such/folder", "hf:/no/such/folder: no such folder; give one with config.json"),
         ("hf:./none", "no such folder"),
         ("hf:a/b/c", "no such folder"),

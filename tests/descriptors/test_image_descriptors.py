@@ -136,6 +136,8 @@ def test_a_class_with_its_own_prepare_gets_the_picture_and_its_arguments():
     [
         ("pdk", {}, EXACT, r"unknown \(did you mean pdq\?\).*torchscript:URI, sscd:URI, onnx:URI"),
         ("HF:vits", {}, EXACT, r"unknown \(did you mean hf:vits\?\); give one of"),
+        ("facebook/dinov2-small", {}, EXACT, r"unknown \(did you mean hf:facebook/dinov2-small\?\); give one of"),
+        ("https://huggingface.co/a/b/tree/main", {}, EXACT, r"unknown \(did you mean hf:a/b\?\); give one of"),
         ("picture_descriptors:ByCosine", {}, EXACT, "its distance is 'cosine', .* give --codecs L2norm,Flat"),
         ("thumbnail", {"size": 3}, EXACT, "takes no arguments"),
         ("thumbnail", {}, Precision("float16"), "--dtype float16: goes with"),
