@@ -103,7 +103,7 @@ def csv_rows(
     line = np.delete(np.arange(first_line, first_line + lines), np.array(skipped, np.int64) - 1)
     found = [pc.utf8_trim_whitespace(table[column].combine_chunks()) for column in wanted]
     written = np.any([np.asarray(pc.not_equal(column, "")) for column in found], axis=0)
-    written[: int(header)] = False
+    written[np.flatnonzero(written)[: int(header)]] = False  # blank lines may stand above it
     return TextRows([column.filter(pa.array(written)) for column in found], line[written], wrong, lines)
 
 

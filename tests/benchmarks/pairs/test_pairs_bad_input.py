@@ -90,6 +90,11 @@ def test_lines_labels_and_patches_that_are_wrong_are_told_together(raybench, pat
         assert words in line
 
 
+def test_blank_lines_above_a_header_are_let_pass_and_counted(raybench, patches):
+    text = "\n\na,b,label\n\np1,p2,1\np3,p999,0\n"
+    only_line(pairs(raybench, patches, text, "--data", patches.singles(), *SIFT), "line 6: patch 'p999' is not there")
+
+
 def test_a_broken_and_an_oblong_patch_are_told_together(raybench, patches):
     from PIL import Image
 
