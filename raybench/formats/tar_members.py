@@ -18,6 +18,7 @@ ZEROS = bytes(BLOCK)
 MOST_EXTENDED_BYTES = 2**20  # of a header that says more about the next member, such as its long name
 MOST_PADDING = 2**16  # of zeros behind the end, where another archive is looked for
 MOST_LINKS = 40  # one to the other
+GOES_ON, GOES_ON_AGAIN = 482, 504  # bytes of a sparse member's header and of a block behind it, set if one follows
 HARD_LINK, SYMBOLIC_LINK, SPARSE = b"1", b"2", b"S"
 FILES = (b"0", b"\0", b"7")
 WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders
@@ -45,6 +46,8 @@ def tar_members(file: ForwardBytes, name: str, wanted: Wanted) -> Members:
             continue
         if kind in WITHOUT_CONTENT:
             size = 0
+        if kind == SPARSE:
+            content = _behind_map(file, header, content)
         if b"size" in said and kind in FILES:
             size = _whole(said[b"size"], name, at)
         if content + size > file.size_bytes:
@@ -55,6 +58,15 @@ def tar_members(file: ForwardBytes, name: str, wanted: Wanted) -> Members:
         at = content + _padded(size)
     _check_end(file, name, at)
     return _with_links(found, links)
+
+
+def _behind_map(file: ForwardBytes, header: bytes, at: int) -> int:
+    """Where the content of a sparse member of GNU's begins: blocks that go on with its map may stand before it."""
+    block, flag = header, GOES_ON
+    while block[flag : flag + 1] > b"\0":
+        block, flag = file.take(at, BLOCK), GOES_ON_AGAIN
+        at += BLOCK
+    return at
 
 
 def _check_end(file: ForwardBytes, name: str, at: int) -> None:

@@ -122,6 +122,25 @@ def test_a_name_of_a_megabyte_takes_no_time():
     assert time.process_time() - start < 0.5
 
 
+def sparse(name, further):
+    """A member as `tar -S` packs it: the map of what is no hole goes on in further blocks, then 700 bytes follow."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, 700
+    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    head[482] = further > 0
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    blocks = [bytes(504) + bytes([number < further - 1]) + bytes(7) for number in range(further)]
+    return bytes(head) + b"".join(blocks) + bytes(1_024)
+
+
+@pytest.mark.parametrize("further", [0, 1, 3])
+def test_a_sparse_member_that_is_no_image_hides_none_behind_it(further):
+    assert listed(sparse("a.db", further) + packed({"b.jpg": 700})).names == ["b.jpg"]
+    with pytest.raises(DataError, match=r"a\.jpg is sparse, so it can't be read by range"):
+        listed(sparse("a.jpg", further) + packed({"b.jpg": 700}))
+
+
 def test_what_stands_behind_the_end_and_is_no_archive_is_let_pass():
     assert listed(packed({"a.jpg": 3}) + b"padding" * 99).names == ["a.jpg"]
 
