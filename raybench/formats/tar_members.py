@@ -16,7 +16,7 @@ from raybench.formats.forward_bytes import ForwardBytes
 BLOCK = 512
 ZEROS = bytes(BLOCK)
 MOST_EXTENDED_BYTES = 2**20  # of a header that says more about the next member, such as its long name
-MOST_PADDING = 2**16  # of zeros behind the end, where another archive is looked for
+MOST_PADDING = 2**22  # of zeros behind the end, where another archive is looked for: tapes' blocks have up to 2 MB
 MOST_LINKS = 40  # one to the other
 GOES_ON, GOES_ON_AGAIN = 482, 504  # bytes of a sparse member's header and of a block behind it, set if one follows
 HARD_LINK, SYMBOLIC_LINK, SPARSE = b"1", b"2", b"S"

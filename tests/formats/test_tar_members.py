@@ -141,6 +141,12 @@ def test_a_sparse_member_that_is_no_image_hides_none_behind_it(further):
         listed(sparse("a.jpg", further) + packed({"b.jpg": 700}))
 
 
+def test_another_archive_is_found_behind_large_blocks_of_zeros():
+    data = packed({"a.jpg": 3})
+    with pytest.raises(DataError, match="another archive behind its end, at byte 2,097,152"):
+        listed(data.ljust(2**21, b"\0") + data, far_bytes=2**17)
+
+
 def test_what_stands_behind_the_end_and_is_no_archive_is_let_pass():
     assert listed(packed({"a.jpg": 3}) + b"padding" * 99).names == ["a.jpg"]
 
