@@ -128,12 +128,12 @@ def _files(option_name: str, given: str, suffixes: Sequence[str], problems: Prob
         return [given]
     if option_name == "results" and storage.is_folder(storage.join(given, OWN_RESULTS)):
         given = storage.join(given, OWN_RESULTS)
-    names = [entry.name for entry in storage.list_files(given) if "/" not in entry.name]
+    names = [entry.name for entry in storage.list_files(given) if "/" not in entry.name and entry.name[0] != "."]
     fitting = [name for name in names if name.lower().endswith(tuple(suffixes)) and name not in PHOTOTOUR_OTHERS]
     if not fitting:
         reason = "has no such file in it" if storage.exists(given) else "does not exist"
         problems.add(f"{given}: {reason}; --{option_name} expects files {', '.join(suffixes)}, or a folder of them")
-    return [storage.join(given, name) for name in fitting if not name.startswith(".")]
+    return [storage.join(given, name) for name in fitting]
 
 
 def _check_both(uri: str, positive: NDArray[np.bool_]) -> None:

@@ -163,6 +163,16 @@ def test_vectors_that_are_not_finite_are_told(raybench, patches):
     only_line(pairs(raybench, patches, "1,2,1\n3,4,0\n", "--features", patches.folder / "v.npy"), "row 3: NaN")
 
 
+def test_a_folder_of_hidden_lists_alone_has_none(raybench, patches):
+    folder = patches.folder / "lists"
+    folder.mkdir()
+    (folder / "._list.csv").write_text("left by a Mac")
+    out = ("--out", patches.folder / "out", "--ray", "off")
+    data = ("--data", patches.singles(), *SIFT)
+    only_line(raybench("run", "patch-pairs", "--pairs", folder, *data, *out), "lists: has no such file in it")
+    only_line(raybench("run", "patch-pairs", "--results", folder, *out), "lists: has no such file in it")
+
+
 def test_what_is_given_must_fit_together(raybench, patches):
     singles = patches.singles()
     list_ = patches.written("list.csv", "p1,p2,1\np3,p4,0\n")
