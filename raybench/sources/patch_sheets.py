@@ -17,6 +17,7 @@ from raybench import storage
 from raybench.digests import digest_of
 from raybench.errors import DataError, ProblemList
 from raybench.formats.images import grey_levels
+from raybench.sources.files import FolderFiles
 from raybench.sources.image_files import ImageFiles
 
 SHEET = re.compile(r"(?:.*/)?patches(\d{4,})\.bmp", re.IGNORECASE)
@@ -118,7 +119,7 @@ def with_info(images: ImageFiles) -> ImageFiles:
 def _patches(images: ImageFiles) -> int | None:
     """How many patches info.txt beside the sheets says there are; None where there is none such."""
     uri = storage.join(images.root, INFO)
-    if not images.is_there or not storage.is_folder(images.root) or not storage.exists(uri):
+    if not images.is_there or not isinstance(images.files, FolderFiles) or not storage.exists(uri):
         return None
     count = sum(1 for line in storage.read(uri).splitlines() if line.strip())
     if not count:

@@ -142,6 +142,17 @@ def test_singles_and_sheets_may_lie_in_an_archive(raybench, patches, expected, t
     assert_right(tmp_path / "sheets-zip", patches, expected)
 
 
+def test_info_txt_is_read_on_object_storage_too(raybench, patches, expected, tmp_path, s3):
+    folder = patches.sheets()
+    data, pairs = s3.upload(folder, f"{s3.bucket('sheets')}/liberty"), patches.written("list.txt", patches.phototour)
+    run(raybench, tmp_path / "out", "--pairs", pairs, "--data", data, *BLOCK)
+    assert_right(tmp_path / "out", patches, expected)
+    assert "NO INFO" not in (tmp_path / "out/manifest.json").read_text()
+    pairs = patches.written("list.txt", patches.phototour + "400 1 0 2 2 0 0\n")
+    said = run(raybench, tmp_path / "beyond", "--pairs", pairs, "--data", data, *BLOCK, code=2)
+    assert "patch '400' is not there; info.txt" in said.errors[0]
+
+
 def test_a_run_is_verified_by_other_cuts(raybench, patches, tmp_path):
     pairs = patches.written("list.txt", patches.phototour)
     run(raybench, tmp_path / "out", "--pairs", pairs, "--data", patches.sheets(), "--descriptor", "resize")
