@@ -193,10 +193,22 @@ def told(uri: str) -> Entry:
     if path is None:
         facts = remote.facts(uri)
         return Entry(name, facts.size_bytes or 0, facts.stamp)
-    info = with_retries(uri, path.stat)
-    if not stat.S_ISREG(info.st_mode):
+    info = with_retries(uri, lambda: _facts(path))
+    if info is None or not stat.S_ISREG(info.st_mode):
         raise FileNotFoundError(errno.ENOENT, "No such file", uri)
     return Entry(name, info.st_size, str(info.st_mtime_ns))
+
+
+def _facts(path: Path) -> os.stat_result | None:
+    """What the disk tells of a file; None of one that can't be there, as its name is too long or holds a zero byte."""
+    try:
+        return path.stat()
+    except ValueError:
+        return None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return None
 
 
 def identity(root: str, entries: Iterable[Entry], by_content: bool) -> str:

@@ -137,6 +137,14 @@ def test_missing_images_are_counted(folder, tmp_path):
         ImageFiles.scan(f"{tmp_path}/list.csv")
 
 
+def test_names_that_no_file_can_have_are_said_line_by_line(folder, tmp_path):
+    (tmp_path / "l.csv").write_text(f"uri\nin/{'x' * 300}.jpg\nin/a\0.jpg\n{'x/' * 3_000}b.jpg\n")
+    with pytest.raises(InputError) as said:
+        ImageFiles.scan(str(tmp_path / "l.csv"))
+    missing = [line for line in said.value.lines() if "does not exist; mend the uri" in line]
+    assert [line.partition("l.csv: ")[2][:6] for line in missing] == ["line 2", "line 3", "line 4"]
+
+
 def test_a_list_that_is_not_there_is_said(tmp_path):
     for read in (ImageFiles.scan, is_image_list):
         with pytest.raises(DataError, match="does not exist"):
