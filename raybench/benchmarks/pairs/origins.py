@@ -6,6 +6,7 @@ else without its image suffix, else also without folders. Every pair is found be
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from raybench.benchmarks.job import Job
 from raybench.benchmarks.pairs.inputs import PairOptions
 from raybench.benchmarks.patches import DescribedPatches
 from raybench.errors import DataError, ProblemList, quoted, suggestion
-from raybench.formats.names import Strings, stems, strings, without_suffix
+from raybench.formats.names import Strings, paths, stems, strings, without_suffix
 from raybench.formats.pair_labels import as_numbers
 from raybench.formats.pair_lists import PairList
 from raybench.formats.text_rows import SHOWN
@@ -240,7 +241,46 @@ def _matched(root: str, known: Strings, wanted: Strings, problems: ProblemList) 
             lines.append(f"{root}: {quoted(asked[row].as_py())} may be {one} or {other}; name it in full")
         problems.add_first(lines, len(unclear), root, "names that fit several patches")
         index[missing] = found
+    _note_merged(root, index, known, wanted, problems)
     return index
+
+
+def _note_merged(root: str, index: NDArray[np.int64], known: Strings, wanted: Strings, problems: ProblemList) -> None:
+    """Note names in different folders that came to one patch: the folder of one of them is not there."""
+    folder = pc.replace_substring_regex(paths(wanted), r"(?s)/?[^/]*$", "")
+    rows = np.flatnonzero((index >= 0) & np.asarray(pc.not_equal(folder, "")))
+    coded = folder.dictionary_encode()
+    code, folders = np.asarray(coded.indices, np.int64), coded.dictionary.to_pylist()
+    rows = rows[np.lexsort((code[rows], index[rows]))]
+    one, other = rows[:-1], rows[1:]
+    at = np.flatnonzero((index[one] == index[other]) & (code[one] != code[other]))
+    merged = []
+    for row in at.tolist():
+        there = posixpath.dirname(known[int(index[one[row]])].as_py())
+        if _are_elsewhere(folders[code[one[row]]], folders[code[other[row]]], there):
+            merged.append(row)
+    lines = [
+        f"{root}: {quoted(wanted[int(one[row])].as_py())} and {quoted(wanted[int(other[row])].as_py())} are both "
+        f"{known[int(index[one[row]])].as_py()} but for their folders; is one of these missing?"
+        for row in merged[:SHOWN]
+    ]
+    problems.add_first(lines, len(merged), root, "names that differ by a folder which is not there")
+
+
+def _are_elsewhere(one: str, other: str, there: str) -> bool:
+    """Whether two folders can't both be the one that is there, nor the same one, written from different places.
+
+    >>> _are_elsewhere("left", "right", "left"), _are_elsewhere("/me/left", "/you/left", "left")
+    (True, False)
+    >>> _are_elsewhere("/me/left", "/you/left", ""), _are_elsewhere("left", "/me/left", "")
+    (True, False)
+    """
+    both_there = there and _ends(one, there) and _ends(other, there)
+    return not (both_there or _ends(one, other) or _ends(other, one))
+
+
+def _ends(folder: str, end: str) -> bool:
+    return f"/{folder}".endswith(f"/{end}")
 
 
 def _note_unknown(origin: PairOrigin, lists: Mapping[str, PairList], problems: ProblemList) -> None:

@@ -117,6 +117,20 @@ def test_a_name_that_fits_two_patches_is_told(raybench, patches):
     only_line(said, "'p9' may be deep/p9.png or deep2/p9.png; name it in full")
 
 
+def test_names_in_two_folders_of_which_one_is_missing_are_told(raybench, patches):
+    text = "deep/p1,deep/p2,1\ndeep/p3,p2,0\ndeep/p3,other/p2,0\n"
+    said = pairs(raybench, patches, text, "--data", patches.singles(), *SIFT)
+    only_line(said, "'deep/p2' and 'other/p2' are both deep/p2.png but for their folders; is one of these missing?")
+    named = {"vectors": np.eye(9, dtype=np.float32), "image_names": [f"deep/p{number}.png" for number in range(9)]}
+    np.savez(patches.folder / "v.npz", **named)
+    only_line(pairs(raybench, patches, text, "--features", patches.folder / "v.npz"), "is one of these missing?")
+
+
+def test_names_may_lead_through_other_folders_than_the_patches_and_be_written_in_two_ways(raybench, patches):
+    text = "/me/deep/p1.png,p2,1\n./deep/p1,/me/deep/p3.png,0\np1,deep/p3.png,0\np4,/you/deep/p3.png,0\n"
+    assert pairs(raybench, patches, text, "--data", patches.singles(), *SIFT).code == 0
+
+
 def test_sheets_that_lack_patches_are_told_with_the_reason(raybench, patches):
     folder = patches.sheets()
     text = "0 0 0 1 0 0\n299 1 0 2 2 0\n400 1 0 2 2 0\n"
