@@ -8,6 +8,7 @@ program would unpack as files (devices) are passed over; what stands behind the 
 from __future__ import annotations
 
 import posixpath
+from bisect import bisect_left
 
 from raybench.errors import DataError
 from raybench.formats.archive_members import LINK_TO_NOTHING, MemberList, Members, Wanted, as_listed
@@ -57,6 +58,7 @@ def tar_members(file: ForwardBytes, name: str, wanted: Wanted) -> Members:
             said = {}
         at = content + _padded(size)
     _check_end(file, name, at)
+    _check_folders(found, links, name, wanted)
     return _with_links(found, links)
 
 
@@ -96,6 +98,8 @@ def _note(
     member = as_listed((said.get(b"path") or _name_in(header)).decode(errors=ODD_BYTES))
     if not wanted(member) or kind in FOLDER_OR_DEVICE:
         found.others += kind in FILES
+        if kind == SYMBOLIC_LINK:
+            links[member] = _target(member, header, kind, said)
         return
     if kind not in (*FILES, SPARSE, HARD_LINK, SYMBOLIC_LINK):
         raise DataError(f"{name}: {member} is no file, but of kind {kind!r}; {PACK_AGAIN}")
@@ -104,11 +108,43 @@ def _note(
     if kind in FILES:
         found.add(member, place[0], place[1], place[1])
         return
+    links[member] = _target(member, header, kind, said)
+    found.add(member, 0, 0, 0, LINK_TO_NOTHING)
+
+
+def _target(member: str, header: bytes, kind: bytes, said: dict[bytes, bytes]) -> str:
+    """The name that a link leads to; a symbolic one counts from its own folder."""
     target = (said.get(b"linkpath") or _text(header[157:257])).decode(errors=ODD_BYTES)
     if kind == SYMBOLIC_LINK:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(member), target))
-    links[member] = as_listed(target)
-    found.add(member, 0, 0, 0, LINK_TO_NOTHING)
+    return as_listed(target)
+
+
+def _followed(links: dict[str, str], member: str) -> str:
+    """Where a link leads in the end."""
+    for _ in range(MOST_LINKS):
+        if member not in links:
+            break
+        member = links[member]
+    return member
+
+
+def _check_folders(found: MemberList, links: dict[str, str], name: str, wanted: Wanted) -> None:
+    """Refuse a link to a folder of the archive: once it is unpacked, the folder's images stand below the link, too.
+
+    A link to a folder above itself is let pass, as it is where folders are listed.
+    """
+    images = sorted(found.names) if links else []
+    for member in links:
+        target = _followed(links, member)
+        place = bisect_left(images, f"{target}/")
+        below = images[place].removeprefix(target) if place < len(images) else ""
+        is_above = f"{member}/".startswith(f"{target}/")
+        if below.startswith("/") and not is_above and wanted(member + below):
+            raise DataError(
+                f"{name}: {member} is a link to the folder {target}, whose images are not packed again below the link; "
+                "pack it again with the files themselves (`tar -ch`), or without the link"
+            )
 
 
 def _with_links(found: MemberList, links: dict[str, str]) -> Members:
@@ -117,12 +153,8 @@ def _with_links(found: MemberList, links: dict[str, str]) -> Members:
         return found.members()
     numbers = found.numbers()
     rows = {member: row for row, member in enumerate(found.names)}
-    for member in links:
-        target = member
-        for _ in range(MOST_LINKS):
-            if target not in links:
-                break
-            target = links[target]
+    for member in links.keys() & rows.keys():
+        target = _followed(links, member)
         if target in rows:
             numbers[rows[member]] = numbers[rows[target]]
     return found.members(numbers)

@@ -25,7 +25,7 @@ from raybench.sources.archive_files import Archive, check_unchanged
 from raybench.sources.packed_keys import PackedKeys
 
 ASIDE = "moved-aside"  # where stages put folders with the names of shards, too
-FOLDER, SUFFIX, VERSION = "indexes", ".index", 2
+FOLDER, SUFFIX, VERSION = "indexes", ".index", 3
 # A member that is further on than this is worth a request of its own, or a seek.
 FAR_BYTES, FAR_REMOTE_BYTES = 2**17, 2**22
 DTYPES = {"start": np.int64, "span": np.int64, "size": np.int64, "method": np.uint8, "crc": np.uint32}

@@ -81,6 +81,36 @@ def test_links_lead_to_members_however_many_stand_between():
     assert (found.places.method == LINK_TO_NOTHING).tolist() == [False, False, True, True, False]
 
 
+def linked(*links):
+    """An archive with one/a.jpg and symbolic links beside it."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, target in links:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            archive.addfile(info)
+        info = tarfile.TarInfo("./one/a.jpg")
+        info.size = 5
+        archive.addfile(info, io.BytesIO(b"12345"))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("links", [[("two", "one")], [("b/two", "../one/")], [("two", "three"), ("three", "./one")]])
+def test_a_link_to_a_folder_of_images_is_said(links):
+    with pytest.raises(DataError, match=r"two is a link to the folder one, whose images are not packed again"):
+        listed(linked(*links))
+
+
+@pytest.mark.parametrize("link", [("one/up", "../one"), ("all", "."), ("out", "../one"), ("notes", "one/a.txt")])
+def test_a_link_that_adds_no_image_is_let_pass(link):
+    assert listed(linked(link)).names == ["one/a.jpg"]
+
+
+def test_a_link_may_lead_through_one_without_an_images_suffix():
+    found = listed(linked(("b.jpg", "newest"), ("newest", "one/a.jpg")))
+    assert dict(zip(found.names, found.places.size.tolist(), strict=True)) == {"b.jpg": 5, "one/a.jpg": 5}
+
+
 def of_size(size):
     info = tarfile.TarInfo("a.jpg")
     info.size = size
@@ -116,9 +146,11 @@ def test_what_is_broken_is_said(data, words):
 
 
 def test_a_name_of_a_megabyte_takes_no_time():
-    name, start = "./" * 2**18 + "a.jpg", time.process_time()
-    info = tarfile.TarInfo(name)
+    start = time.process_time()
+    info = tarfile.TarInfo("./" * 2**18 + "a.jpg")
     assert listed(info.tobuf(tarfile.GNU_FORMAT) + bytes(1_024)).names == ["a.jpg"]
+    info = tarfile.TarInfo("a/" * 2**18 + "a.jpg")
+    assert listed(info.tobuf(tarfile.GNU_FORMAT) + linked(("two", "three"))).names[0] == info.name
     assert time.process_time() - start < 0.5
 
 
