@@ -71,7 +71,7 @@ def _fetch(uri: str, told: remote.Facts, copy: Path) -> None:
     _make_room(size_bytes)
     with replacing(copy) as file:
         for piece in remote.pieces(size_bytes):
-            file.write(remote.read_range(uri, *piece))
+            file.write(remote.read_range(uri, *piece, told.stamp))  # or it would be a part of each of two versions
 
 
 def _folder() -> Path:

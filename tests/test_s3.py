@@ -7,8 +7,8 @@ import sys
 import pytest
 from faulty_s3 import bursts
 
-from raybench import storage
-from raybench.errors import StorageError
+from raybench import remote, storage
+from raybench.errors import DataError, StorageError
 
 TABLE = "hbench_classification.csv"
 
@@ -68,6 +68,24 @@ def test_the_node_local_cache_is_read_once_and_never_stale(s3):
     assert copy == storage.fetch(uri)
     storage.publish(uri, b"new")
     assert bytes(storage.read_mapped(uri)) == b"new"
+
+
+def test_a_copy_is_never_made_of_two_versions(s3, monkeypatch):
+    uri = f"{s3.bucket('versions')}/large.npy"
+    storage.publish(uri, os.urandom(3_000))  # whose copies of earlier test runs are not this one's
+    monkeypatch.setattr(remote, "PIECE_BYTES", 1_000)
+    read_range = remote.read_range
+
+    def replaced(*at):
+        piece = read_range(*at)
+        storage.publish(uri, b"2" * 3_000)
+        return piece
+
+    monkeypatch.setattr(remote, "read_range", replaced)
+    with pytest.raises(DataError, match=r"large\.npy: was rewritten since it was listed; run again"):
+        storage.fetch(uri)
+    monkeypatch.undo()
+    assert storage.fetch(uri).read_bytes() == b"2" * 3_000
 
 
 def test_a_broken_node_local_copy_is_fetched_again(s3):
