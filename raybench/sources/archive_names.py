@@ -14,7 +14,7 @@ from raybench.errors import ConfigError
 SUFFIXES = (".tar", ".zip")
 PACKED = (".tar.gz", ".tgz", ".tar.zst", ".tzst", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 BRACES = re.compile(r"\{([^{}]*)\}")
-RANGE = re.compile(r"(\d+)\.\.(\d+)")
+RANGE = re.compile(r"(\d{1,18})\.\.(\d{1,18})")
 MOST_ARCHIVES = 1_000_000
 
 
@@ -71,7 +71,7 @@ def _choices(braced: str, root: str) -> list[str]:
                 )
             found.append(part)
             continue
-        first, last = int(ends[1][:12]), int(ends[2][:12])
+        first, last = int(ends[1]), int(ends[2])
         if last < first:
             raise ConfigError(f"{root}: {{{braced}}} names nothing, {first} is above {last}; put the smaller one first")
         if last - first >= MOST_ARCHIVES:

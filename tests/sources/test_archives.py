@@ -268,10 +268,17 @@ def test_a_zip_that_unpacks_to_more_than_a_picture_is_refused(tmp_path):
         scan(tmp_path / "x.zip", limits=Limits(pixels=1_000))
 
 
-@pytest.mark.parametrize("pattern", ["x-{}.tar", "x-{3..1}.tar", "x-{a..c}.tar", "x-{0..9999999}.tar", "x-{1,1}.tar"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["x-{}.tar", "x-{3..1}.tar", "x-{a..c}.tar", "x-{0..9999999}.tar", "x-{1,1}.tar", f"x-{{0..{'9' * 19}}}.tar"],
+)
 def test_a_pattern_that_names_no_archives_is_refused(pattern):
     with pytest.raises(ConfigError, match="x-"):
         archive_uris(pattern)
+
+
+def test_a_range_may_be_of_time_stamps():
+    assert archive_uris("x-{1700000000008..1700000000009}.tar") == ["x-1700000000008.tar", "x-1700000000009.tar"]
 
 
 def test_archives_on_object_storage_are_read_likewise(folder, tmp_path, s3):
