@@ -126,7 +126,7 @@ def _files(option_name: str, given: str, suffixes: Sequence[str], problems: Prob
     path = storage.local_path(given)
     if path is not None and path.is_file():
         return [given]
-    if option_name == "results" and storage.is_folder(storage.join(given, OWN_RESULTS)):
+    if option_name == "results" and storage.list_files(storage.join(given, OWN_RESULTS)):
         given = storage.join(given, OWN_RESULTS)
     names = [entry.name for entry in storage.list_files(given) if "/" not in entry.name and entry.name[0] != "."]
     fitting = [name for name in names if name.lower().endswith(tuple(suffixes)) and name not in PHOTOTOUR_OTHERS]

@@ -9,6 +9,8 @@ import pytest
 from pair_patches import make_patches
 from patch_descriptors import Block4
 
+from raybench import storage
+
 
 @pytest.fixture
 def patches(tmp_path):
@@ -89,6 +91,14 @@ def test_results_read_back_to_the_same_table(raybench, patches, tmp_path):
     for name, results in {"again": "out/results", "whole": "out", "file": "out/results/list.csv"}.items():
         run(raybench, tmp_path / name, "--results", tmp_path / results)
         assert (tmp_path / name / "patch_pairs.csv").read_text() == table
+
+
+def test_a_run_on_object_storage_is_read_back_likewise(raybench, patches, tmp_path, s3):
+    out = f"{s3.bucket('pairs-again')}/out"
+    pairs = patches.written("list.csv", patches.named("p{}".format))
+    run(raybench, out, "--pairs", pairs, "--data", patches.singles(), "--descriptor", "meanstd")
+    run(raybench, tmp_path / "again", "--results", out)
+    assert (tmp_path / "again/patch_pairs.csv").read_bytes() == storage.read(f"{out}/patch_pairs.csv")
 
 
 def test_another_distance_needs_no_patch_again(raybench, patches, tmp_path):
