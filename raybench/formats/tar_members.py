@@ -209,7 +209,7 @@ def _extended(file: ForwardBytes, name: str, at: int, kind: bytes, size: int) ->
         digits = body[start : start + 8].partition(b" ")[0]
         length = int(digits) if digits.isdigit() else 0
         record = body[start + len(digits) + 1 : start + length - 1]
-        if not record or start + length > len(body):
+        if not length or not record or start + length > len(body):
             raise DataError(f"{name}: is damaged at byte {at:,} (no PAX header); copy it or {PACK_AGAIN}")
         key, _, value = record.partition(b"=")
         if key in USED or key.startswith(SPARSE_KEY):

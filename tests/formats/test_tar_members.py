@@ -111,6 +111,13 @@ def test_a_link_may_lead_through_one_without_an_images_suffix():
     assert dict(zip(found.names, found.places.size.tolist(), strict=True)) == {"b.jpg": 5, "one/a.jpg": 5}
 
 
+def with_pax(records):
+    """An archive whose only member has these records before it."""
+    info = tarfile.TarInfo("more")
+    info.type, info.size = tarfile.XHDTYPE, len(records)
+    return info.tobuf(tarfile.USTAR_FORMAT) + records.ljust(512, b"\0") + packed({"a.jpg": 3})
+
+
 def of_size(size):
     info = tarfile.TarInfo("a.jpg")
     info.size = size
@@ -135,6 +142,9 @@ def broken(change):
         (broken(lambda data: data.__setitem__(1_540, 7)), "is damaged at byte 1,536"),
         (packed({"a.jpg": 3}) + packed({"b.jpg": 3}), "another archive behind its end, at byte 10,240"),
         (packed({"a.jpg": 3}, type=b"M"), "a.jpg is no file, but of kind b'M'"),
+        (with_pax(b"0 path=b.jpg\n"), "is damaged at byte 0 .no PAX header"),
+        (with_pax(b"x path=b.jpg\n"), "is damaged at byte 0 .no PAX header"),
+        (with_pax(b"13 path=b.jpg\n3 path=c.jpg\n"), "is damaged at byte 0 .no PAX header"),
         (of_size(-1), "is cut short"),
         (of_size(2**80), "is cut short"),
         (packed({"a.jpg": 3}, tarfile.PAX_FORMAT, pax_headers={"GNU.sparse.major": "1"}), "a.jpg is sparse"),
