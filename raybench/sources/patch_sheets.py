@@ -20,7 +20,7 @@ from raybench.formats.images import grey_levels
 from raybench.sources.files import FolderFiles
 from raybench.sources.image_files import ImageFiles
 
-SHEET = re.compile(r"(?:.*/)?patches(\d{4,})\.bmp", re.IGNORECASE)
+SHEET = re.compile(r"(?:.*/)?patches(\d{4,15})\.bmp", re.IGNORECASE)
 INFO = "info.txt"
 SIDE_PX, PER_ROW = 64, 16
 PER_SHEET = PER_ROW * PER_ROW

@@ -143,6 +143,13 @@ def test_sheets_that_lack_patches_are_told_with_the_reason(raybench, patches):
     only_line(pairs(raybench, patches, text, "--data", folder, *SIFT), "patch '299'", "no patches0001.bmp")
 
 
+def test_a_picture_whose_number_is_that_of_no_patch_is_no_sheet(raybench, patches):
+    folder = patches.sheets()
+    (folder / f"patches{'9' * 20}.bmp").write_bytes(b"not looked at")
+    said = pairs(raybench, patches, "0 0 0 1 0 0\n2 1 0 4 2 0\n", "--data", folder, *SIFT)
+    assert said.code == 0, said.err
+
+
 def test_a_sheet_of_another_size_is_told_before_anything_is_computed(raybench, patches):
     from PIL import Image
 
