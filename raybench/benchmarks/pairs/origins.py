@@ -26,6 +26,7 @@ from raybench.formats.pair_lists import PairList
 from raybench.formats.text_rows import SHOWN
 from raybench.formats.vector_kinds import NAMED_SUFFIXES
 from raybench.search.pairs import Pairs
+from raybench.sources.files import FolderFiles
 from raybench.sources.image_files import ImageFiles
 from raybench.sources.named_vectors import NamedVectors
 from raybench.sources.patch_images import PatchImages
@@ -167,6 +168,8 @@ def _pixels(
         sheets.counts(np.unique(place[0][place[0] >= 0]).tolist(), problems)
         return PairOrigin(patches, place, named, digests, grouped=False, images=images, notes=notes)
     if named.are_signatures and _has_strips(images, named):
+        if not isinstance(images.files, FolderFiles):
+            raise DataError(f"{data}: holds strips SEQ/IM.png, which only a folder may hold; unpack it and name that")
         strips = Strips.scan(data, by_content=job.verify_inputs, limits=job.limits)
         patches = DescribedPatches.of_pixels(job, lambda: strips)
         return _of_strips(patches, strips, named, problems)

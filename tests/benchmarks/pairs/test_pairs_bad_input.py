@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from archives import pack_shards, pack_tar
 from conftest import only_line
 from pair_patches import make_patches
 
@@ -148,6 +149,16 @@ def test_a_picture_whose_number_is_that_of_no_patch_is_no_sheet(raybench, patche
     (folder / f"patches{'9' * 20}.bmp").write_bytes(b"not looked at")
     said = pairs(raybench, patches, "0 0 0 1 0 0\n2 1 0 4 2 0\n", "--data", folder, *SIFT)
     assert said.code == 0, said.err
+
+
+def test_strips_in_archives_are_told_to_be_unpacked(raybench, patches):
+    strips = patches.strips()
+    pack_shards(strips, patches.folder, 1)
+    pack_tar(strips, patches.folder / "strips.tar")
+    for archive in ("strips.tar", "shard-{000..000}.tar"):
+        data = ("--data", patches.folder / archive, *SIFT)
+        said = pairs(raybench, patches, "i_0.ref.1,i_0.ref.2,1\ni_0.ref.3,i_1.ref.4,0\n", *data)
+        only_line(said, archive, "holds strips SEQ/IM.png, which only a folder may hold; unpack it")
 
 
 def test_a_sheet_of_another_size_is_told_before_anything_is_computed(raybench, patches):
