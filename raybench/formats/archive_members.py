@@ -45,11 +45,15 @@ class Places:
 
 @dataclass(frozen=True)
 class Members:
-    """The wanted members of an archive in its order, and how many others there are."""
+    """The wanted members of an archive in its order, and how many others there are.
+
+    `is_rooted`: whether it says itself where it begins, so that a folder around all members is one below that.
+    """
 
     names: list[str]
     places: Places
     others: int
+    is_rooted: bool = False
 
 
 class MemberList:
@@ -58,6 +62,7 @@ class MemberList:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.others = 0
+        self.is_rooted = False
         self._numbers = array("q")
 
     def add(self, name: str, start: int, span: int, size: int, method: int = STORED, crc: int = 0) -> None:
@@ -71,9 +76,8 @@ class MemberList:
     def members(self, numbers: NDArray[np.int64] | None = None) -> Members:
         rows = self.numbers() if numbers is None else numbers
         start, span, size, method, crc = (np.ascontiguousarray(column) for column in rows.T)
-        return Members(
-            self.names, Places(start, span, size, method.astype(np.uint8), crc.astype(np.uint32)), self.others
-        )
+        places = Places(start, span, size, method.astype(np.uint8), crc.astype(np.uint32))
+        return Members(self.names, places, self.others, self.is_rooted)
 
 
 def as_listed(name: str) -> str:

@@ -20,7 +20,7 @@ MOST_EXTENDED_BYTES = 2**20  # of a header that says more about the next member,
 MOST_PADDING = 2**22  # of zeros behind the end, where another archive is looked for: tapes' blocks have up to 2 MB
 MOST_LINKS = 40  # one to the other
 GOES_ON, GOES_ON_AGAIN = 482, 504  # bytes of a sparse member's header and of a block behind it, set if one follows
-HARD_LINK, SYMBOLIC_LINK, SPARSE = b"1", b"2", b"S"
+HARD_LINK, SYMBOLIC_LINK, FOLDER, SPARSE = b"1", b"2", b"5", b"S"
 FILES = (b"0", b"\0", b"7")
 WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders
 FOLDER_OR_DEVICE = (b"3", b"4", b"5", b"6")
@@ -98,6 +98,7 @@ def _note(
     member = as_listed((said.get(b"path") or _name_in(header)).decode(errors=ODD_BYTES))
     if not wanted(member) or kind in FOLDER_OR_DEVICE:
         found.others += kind in FILES
+        found.is_rooted |= kind == FOLDER and member in ("", ".")  # as `tar -cf x.tar -C refs .` packs it
         if kind == SYMBOLIC_LINK:
             links[member] = _target(member, header, kind, said)
         return

@@ -25,7 +25,7 @@ from raybench.sources.archive_files import Archive, check_unchanged
 from raybench.sources.packed_keys import PackedKeys
 
 ASIDE = "moved-aside"  # where stages put folders with the names of shards, too
-FOLDER, SUFFIX, VERSION = "indexes", ".index", 3
+FOLDER, SUFFIX, VERSION = "indexes", ".index", 4
 # A member that is further on than this is worth a request of its own, or a seek.
 FAR_BYTES, FAR_REMOTE_BYTES = 2**17, 2**22
 DTYPES = {"start": np.int64, "span": np.int64, "size": np.int64, "method": np.uint8, "crc": np.uint32}
@@ -33,16 +33,18 @@ DTYPES = {"start": np.int64, "span": np.int64, "size": np.int64, "method": np.ui
 
 @dataclass(frozen=True)
 class ArchiveIndex:
-    """The images in one archive, in its order, and how many other members it has."""
+    """The images in one archive, in its order, how many other members it has, and whether it says its own root."""
 
     names: PackedKeys
     places: Places
     others: int
+    is_rooted: bool
 
     def encoded(self, key: str) -> bytes:
         """The bytes of its file; `key` is the version of the archive that it is of."""
         arrays: shardfile.Arrays = {"letters": self.names.letters, "ends": self.names.ends, **self.places.columns()}
-        return shardfile.encode({**arrays, "others": np.array([self.others], np.int64)}, key + SUFFIX)
+        whole = {"others": np.array([self.others], np.int64), "is_rooted": np.array([self.is_rooted])}
+        return shardfile.encode({**arrays, **whole}, key + SUFFIX)
 
 
 def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, store: str) -> ArchiveIndex:
@@ -58,7 +60,7 @@ def index_of(archive: Archive, version: str, wanted: Wanted, limits: Limits, sto
             logging.getLogger(__name__).warning("%s; the archive is listed again", error)
     members = _listed(archive, wanted, limits)
     check_unchanged(archive)  # or this index would be kept as that of another version
-    index = ArchiveIndex(PackedKeys.of(members.names), members.places, members.others)
+    index = ArchiveIndex(PackedKeys.of(members.names), members.places, members.others, members.is_rooted)
     if uri:
         storage.publish(uri, index.encoded(key))
     return index
@@ -87,7 +89,8 @@ def parsed_index(data: bytes, name: str, key: str) -> ArchiveIndex:
             raise ValueError("names beyond their letters")
         if len(ends) and min(int(columns[name].min()) for name in ("start", "span", "size")) < 0:
             raise ValueError("places before the archive")
-        return ArchiveIndex(PackedKeys(arrays["letters"], ends), Places(**columns), int(arrays["others"][0]))
+        others, is_rooted = int(arrays["others"][0]), bool(arrays["is_rooted"][0])
+        return ArchiveIndex(PackedKeys(arrays["letters"], ends), Places(**columns), others, is_rooted)
 
 
 def _within(index: ArchiveIndex, archive: Archive) -> ArchiveIndex:

@@ -52,7 +52,8 @@ def open_archives(root: str, wanted: Wanted, by_content: bool, limits: Limits, s
             f"{root}: holds {others:,} other files and no image ({', '.join(SUFFIXES)}); name another archive"
         )
     check_names(root, names)
-    names = without_common_folder(names)
+    if not any(one.is_rooted for one in indexes):
+        names = without_common_folder(names)
     order = _order(root, names, which, archives)
     columns = [one.places.columns() for one in indexes]
     places = Places(*(np.concatenate([each[name] for each in columns]) for name in columns[0])).taken(order)

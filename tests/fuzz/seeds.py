@@ -172,7 +172,8 @@ def zips() -> list[bytes]:
 def indexes() -> list[bytes]:
     file = ForwardBytes(lambda start, end: tars()[1][start:end], len(tars()[1]), 2**20)
     members = tar_members(file, "x.tar", lambda name: name.endswith(".jpg"))
-    return [ArchiveIndex(PackedKeys.of(members.names), members.places, members.others).encoded("")]
+    index = ArchiveIndex(PackedKeys.of(members.names), members.places, members.others, members.is_rooted)
+    return [index.encoded("")]
 
 
 LIST = b"uri,name,other\ns3://b/a.jpg,a,1\nb/c.png,,2\n/d/e.jpg,x y,3\n"

@@ -74,6 +74,17 @@ def test_an_archive_has_the_names_and_contents_of_its_folder(form, folder, tmp_p
     assert list(packed.files.read_each([])) == []
 
 
+def test_a_folder_around_all_images_counts_as_it_does_in_the_folder_that_was_packed(tmp_path):
+    for name in ("refs/all/a/1.jpg", "refs/all/b/1.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(b"x")
+    for above in (".", "./refs", "refs"):
+        with tarfile.open(tmp_path / "x.tar", "w") as archive:
+            archive.add(tmp_path / "refs", above)
+        for _ in range(2):
+            assert tuple(scan(tmp_path / "x.tar", store=f"{tmp_path}/store").keys) == ("all/a/1.jpg", "all/b/1.jpg")
+
+
 def test_by_content_an_archive_counts_as_its_folder(folder, tmp_path):
     expected = scan(folder, by_content=True).digest
     for form in PACKED:
