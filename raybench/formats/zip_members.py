@@ -48,6 +48,7 @@ class Directory:
 def zip_members(file: ForwardBytes, name: str, wanted: Wanted, limits: Limits = USUAL) -> Members:
     """The wanted members; a DataError if it is no zip, damaged, cut short or holds what can't be read."""
     directory = _directory(file, name)
+    _check_before(file, name, directory.shift)
     found, starts, problems = MemberList(), array("q"), _Problems(name)
     at, end = directory.start, directory.start + directory.size
     while at < end:
@@ -119,6 +120,19 @@ def _directory(file: ForwardBytes, name: str) -> Directory:
     if size > ends or start > ends - size:
         raise _damaged(name, f"a directory of {size:,} bytes does not fit before byte {ends:,}")
     return Directory(ends - size, size, count, ends - size - start)
+
+
+def _check_before(file: ForwardBytes, name: str, end: int) -> None:
+    """Refuse another archive before the first member, as `cat` puts it there: a directory has its own members alone."""
+    start = max(end - END_BYTES - MOST_COMMENT, 0)
+    before = file.take(start, end - start)
+    at = before.rfind(END)
+    comment_bytes = int.from_bytes(before[at + END_BYTES - 2 : at + END_BYTES], "little")
+    if at >= 0 and at + END_BYTES + comment_bytes == len(before):
+        raise DataError(
+            f"{name}: holds another archive before byte {end:,}; name each archive (name-{{000..009}}.zip), or pack "
+            "all again as one with `zip -r`"
+        )
 
 
 def _member_name(stored: bytes, flags: int, extra: bytes) -> str:

@@ -91,6 +91,7 @@ def with_entry(place, form, value):
         (b"text" * 99, "is no zip archive"),
         (packed()[:-30], "is cut short"),
         (packed()[:60], "is cut short"),
+        (packed() + packed({"d.jpg": 3}), "holds another archive before byte 1,086"),
         (packed()[:30] + packed()[200:], "is damaged"),
         (with_entry(8, "<H", 1), r"a\.jpg is encrypted"),
         (with_entry(10, "<H", 12), r"a\.jpg is packed by bzip2, expected stored or deflated"),
