@@ -60,7 +60,7 @@ def read(uri: str, told: Facts | None = None) -> bytes:
 def read_range(uri: str, start: int, end: int, stamp: str = "") -> bytes:
     """Bytes start..end of a file that has them all; of the version with this stamp, where answers tell (S3)."""
     if not stamp or urlsplit(uri).scheme not in S3:
-        return with_retries(uri, lambda: _of_size(_fetched(uri, start, end), end - start))
+        return with_retries(uri, lambda: _of_size(_part(uri, start, end), end - start))
 
     def same_version() -> bytes:
         data, told = _fetched_with_stamp(uri, start, end)
@@ -227,6 +227,17 @@ def _fetched(uri: str, start: int, end: int) -> bytes:
         if start == 0 and "InvalidRange" in f"{error} {error.__cause__}":  # no byte of an empty file can be asked for
             return b""
         raise
+
+
+def _part(uri: str, start: int, end: int) -> bytes:
+    """A range of a file; raises StorageError if the server gives more than was asked for, as it would each time."""
+    data = _fetched(uri, start, end)
+    if len(data) > end - start:
+        raise StorageError(
+            f"{uri}: the server gave {len(data):,} bytes where {end - start:,} were asked for, so it can't read files "
+            "by range; copy the file to a disk or an object store"
+        )
+    return data
 
 
 def _fetched_with_stamp(uri: str, start: int, end: int) -> tuple[bytes, str]:

@@ -1,10 +1,13 @@
 """Archives are read as the folder that they were made of, whatever form they have and wherever they lie."""
 
+import functools
+import http.server
 import itertools
 import os
 import pickle
 import shutil
 import tarfile
+import threading
 import zipfile
 
 import numpy as np
@@ -290,6 +293,17 @@ def test_a_pattern_that_names_no_archives_is_refused(pattern):
 
 def test_a_range_may_be_of_time_stamps():
     assert archive_uris("x-{1700000000008..1700000000009}.tar") == ["x-1700000000008.tar", "x-1700000000009.tar"]
+
+
+def test_a_server_that_reads_nothing_by_range_is_said_at_once(folder, tmp_path):
+    pack_tar(folder, tmp_path / "x.tar")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        images = scan(f"http://127.0.0.1:{server.server_port}/x.tar")  # small enough to be read at once
+        with pytest.raises(InputError, match=r"x\.tar: the server gave [0-9,]+ bytes where .* copy the file to a disk"):
+            images.read(0)
+        server.shutdown()
 
 
 def test_archives_on_object_storage_are_read_likewise(folder, tmp_path, s3):
