@@ -15,7 +15,7 @@ import pytest
 
 from raybench import node_cache, remote, retries, storage
 from raybench.errors import ConfigError, DataError, StorageError, StorageUnavailable
-from raybench.parallel import ahead, in_parallel
+from raybench.parallel import ahead, ahead_if_they_wait, in_parallel
 
 # Reads until the file holds nothing but 0xff; prints how many different contents it saw, and fails on a torn one.
 READER = """
@@ -457,6 +457,26 @@ def test_the_next_are_under_way_while_one_is_used():
     assert next(results) == 0
     assert asked.wait(30)
     assert list(results) == [1, 2, 3]
+
+
+def test_only_what_waits_is_asked_for_ahead_and_all_comes_in_order():
+    names, waiting = [], threading.Event()
+
+    def answer(item):
+        names.append(threading.current_thread() is threading.main_thread())
+        if item >= 10:
+            time.sleep(0.02)
+        if item == 12:
+            waiting.set()
+        return item
+
+    results = ahead_if_they_wait(answer, range(40), most=4)
+    assert [next(results) for _ in range(10)] == list(range(10))
+    assert names == [True] * 10, "nothing waits: each is answered as it is asked for"
+    assert [next(results), next(results)] == [10, 11]
+    assert waiting.wait(30), "those behind one that waited are under way before they are asked for"
+    assert list(results) == list(range(12, 40))
+    assert True not in names[11:]
 
 
 def test_an_error_of_one_comes_at_its_place():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from raybench import storage
 from raybench.errors import DataError, OutOfReach
-from raybench.parallel import ahead, in_parallel
+from raybench.parallel import ahead_if_they_wait, in_parallel
 from raybench.sources.packed_keys import PackedKeys
 
 FILES_AHEAD = 32  # read, or being read, while one is used
@@ -93,8 +93,8 @@ class FolderFiles:
 
 
 def contents_ahead(files: Files, places: Iterable[int]) -> Iterator[Content]:
-    """`read_each` where each file is a request of its own."""
-    return ahead(lambda place: _content(files, place, None), places, FILES_AHEAD)
+    """`read_each` where each file is read by itself."""
+    return ahead_if_they_wait(lambda place: _content(files, place, None), places, FILES_AHEAD)
 
 
 def starts_together(files: Files, places: Sequence[int], count: int | None) -> list[Content]:
