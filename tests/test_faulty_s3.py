@@ -110,6 +110,7 @@ def test_what_is_published_arrives_whole(bucket, faulty, short_pauses):
         assert storage.read(uri) == content, kind
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_large_file_are_tried_again_one_by_one(bucket, faulty, short_pauses):
     uri = f"{bucket}/large"
     content = os.urandom(remote.PARTS_FROM_BYTES + 1)
@@ -135,6 +136,7 @@ def test_an_empty_file_is_read_as_one(bucket):
     assert (storage.read(uri), storage.read_start(uri, 10), bytes(storage.read_mapped(uri))) == (b"", b"", b"")
 
 
+@pytest.mark.slow
 def test_a_page_of_a_listing_that_fails_is_asked_for_again_alone(s3, bucket, faulty, short_pauses):
     folder = s3_folder(s3, bucket)
     for number in range(2_500):

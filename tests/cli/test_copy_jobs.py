@@ -85,7 +85,7 @@ def receipts(out, stage):
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-@pytest.mark.seconds
+@pytest.mark.slow
 def test_the_copydays_script_runs_by_itself_with_the_published_flags(copies, models, tmp_path):
     command = [
         *(sys.executable, ROOT / "jobs/copydays_eval.py", "--copydays_path", copies / "copydays"),

@@ -57,7 +57,7 @@ def test_making_it_twice_gives_the_same_bytes(made, tmp_path):
     assert all((folder / file).read_bytes() == (tmp_path / file).read_bytes() for file in files)
 
 
-@pytest.mark.seconds
+@pytest.mark.slow
 def test_methods_stand_in_the_order_that_their_effort_promises(made, raybench, tmp_path):
     import csv
 

@@ -305,6 +305,7 @@ class Nowhere:
         return 1
 
 
+@pytest.mark.slow
 def test_what_the_driver_keeps_of_a_shard_is_a_few_bytes():
     """Plans, queues and receipts of 10,000 shards, in which nothing is computed."""
     shards = Shards("item", 10_000, 1)

@@ -128,6 +128,7 @@ def test_input_found_bad_while_ray_comes_up_leaves_no_process(tmp_path):
     assert processes_of(left["started"][0]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.ray(own=True)
 def test_a_library_that_puts_back_the_path_while_ray_is_imported_does_no_harm(words, tmp_path):
     (tmp_path / "racing.py").write_text(RACING)

@@ -407,7 +407,7 @@ def test_a_runs_own_results_folder_reads_back_to_its_first_row(raybench, tmp_pat
     assert list(again.values())[2:] == list(first.values())[2:]
 
 
-@pytest.mark.seconds
+@pytest.mark.slow
 def test_images_and_results_may_live_in_object_storage(copies, raybench, s3, tmp_path):
     bucket = s3.bucket("disc")
     data = s3.upload(copies, f"{bucket}/data")
