@@ -114,4 +114,5 @@ def test_a_finished_run_on_s3_is_found_by_a_handful_of_requests_and_resumed_by_o
     assert computed(bucket / "out/manifest.json") == 0
     lists = [one for one in requests if "list-type" in one]
     assert SHARDS / PAGE <= len(lists) < SHARDS / PAGE + 30, lists
-    assert len(requests) - len(lists) < 60, requests
+    others = [one for one in requests if one not in lists and ".driver.json" not in one]  # the lease goes by the clock
+    assert len(others) < 60, others
