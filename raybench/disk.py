@@ -1,4 +1,4 @@
-"""Files on a disk as storage needs them: mapped into memory, and why one could not be written, in words."""
+"""Files on a disk as storage needs them: read, mapped into memory, their facts, and why one could not be written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,46 @@ import errno
 import mmap
 import os
 from pathlib import Path
+from typing import BinaryIO
+
+from raybench.errors import DataError, OutOfReach
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+NOWHERE = (errno.ENOENT, errno.ELOOP)  # gone since it was listed, or a link to nothing
+
+
+def content(uri: str, path: Path, count: int = -1, start: int = 0) -> bytes:
+    """A file's bytes, or some of them; one that nobody may read and a link to nothing are bad input."""
+    try:
+        with path.open("rb", buffering=0 if count >= 0 else -1) as file:
+            file.seek(start)
+            return _exactly(file, count) if count >= 0 else file.read()
+    except PermissionError as error:
+        raise OutOfReach(f"{uri}: can't be read ({error.strerror}); check its permissions") from error
+    except OSError as error:
+        if error.errno in NOWHERE and path.is_symlink():
+            raise DataError(f"{uri}: is a link to {path.readlink()}, which is not there; mend or remove it") from error
+        raise
+
+
+def _exactly(file: BinaryIO, count: int) -> bytes:
+    """So many bytes from a file, which gives at most 2 GB at once, or all that are left."""
+    data = file.read(count)
+    while 0 < len(data) < count and (more := file.read(count - len(data))):
+        data += more
+    return data
+
+
+def facts(path: Path) -> os.stat_result | None:
+    """What the disk tells of a file; None of one that can't be there, as its name is too long or holds a zero byte."""
+    try:
+        return path.stat()
+    except ValueError:
+        return None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return None
 
 
 def mapped(path: Path) -> memoryview:

@@ -16,20 +16,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from raybench import atomic_files, disk, node_cache, remote
 from raybench.atomic_files import make_folder, replacing
 from raybench.digests import digest_of, digest_of_bytes
-from raybench.errors import ConfigError, DataError, OutOfReach, StorageError
+from raybench.errors import ConfigError, OutOfReach, StorageError
 from raybench.parallel import in_parallel
 from raybench.retries import PASSING_ERRNOS, with_retries
 
 Content = TypeVar("Content", bytes, memoryview)
 
 LOGIN = re.compile(r"[^/\s:@]+:[^/\s@]+@[^/\s]")
-NOWHERE = (errno.ENOENT, errno.ELOOP)  # gone since it was listed, or a link to nothing
 NOTHING = "a link to nothing"  # its stamp
 
 
@@ -106,7 +105,7 @@ def one_spelling(uri: str) -> str:
 def read(uri: str) -> bytes:
     """The whole content."""
     path = local_path(uri)
-    return BYTES_READ.of(remote.read(uri) if path is None else with_retries(uri, lambda: _content(uri, path)))
+    return BYTES_READ.of(remote.read(uri) if path is None else with_retries(uri, lambda: disk.content(uri, path)))
 
 
 def read_start(uri: str, count: int) -> bytes:
@@ -115,7 +114,7 @@ def read_start(uri: str, count: int) -> bytes:
     if path is None:
         return BYTES_READ.of(remote.read_start(uri, count))
 
-    return BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, count)))
+    return BYTES_READ.of(with_retries(uri, lambda: disk.content(uri, path, count)))
 
 
 def read_range(uri: str, start: int, end: int, stamp: str = "") -> bytes:
@@ -126,33 +125,11 @@ def read_range(uri: str, start: int, end: int, stamp: str = "") -> bytes:
     path = local_path(uri)
     if path is None:
         return BYTES_READ.of(remote.read_range(uri, start, end, stamp) if end > start else b"")
-    data = BYTES_READ.of(with_retries(uri, lambda: _content(uri, path, end - start, start)))
+    data = BYTES_READ.of(with_retries(uri, lambda: disk.content(uri, path, end - start, start)))
     if len(data) != end - start:
         raise OutOfReach(
             f"{uri}: ends at byte {start + len(data):,}, expected {end:,} or more; it was cut or rewritten"
         )
-    return data
-
-
-def _content(uri: str, path: Path, count: int = -1, start: int = 0) -> bytes:
-    """A file's bytes, or some of them; one that nobody may read and a link to nothing are bad input."""
-    try:
-        with path.open("rb", buffering=0 if count >= 0 else -1) as file:
-            file.seek(start)
-            return _exactly(file, count) if count >= 0 else file.read()
-    except PermissionError as error:
-        raise OutOfReach(f"{uri}: can't be read ({error.strerror}); check its permissions") from error
-    except OSError as error:
-        if error.errno in NOWHERE and path.is_symlink():
-            raise DataError(f"{uri}: is a link to {path.readlink()}, which is not there; mend or remove it") from error
-        raise
-
-
-def _exactly(file: BinaryIO, count: int) -> bytes:
-    """So many bytes from a file, which gives at most 2 GB at once, or all that are left."""
-    data = file.read(count)
-    while 0 < len(data) < count and (more := file.read(count - len(data))):
-        data += more
     return data
 
 
@@ -193,22 +170,10 @@ def told(uri: str) -> Entry:
     if path is None:
         facts = remote.facts(uri)
         return Entry(name, facts.size_bytes or 0, facts.stamp)
-    info = with_retries(uri, lambda: _facts(path))
+    info = with_retries(uri, lambda: disk.facts(path))
     if info is None or not stat.S_ISREG(info.st_mode):
         raise FileNotFoundError(errno.ENOENT, "No such file", uri)
     return Entry(name, info.st_size, str(info.st_mtime_ns))
-
-
-def _facts(path: Path) -> os.stat_result | None:
-    """What the disk tells of a file; None of one that can't be there, as its name is too long or holds a zero byte."""
-    try:
-        return path.stat()
-    except ValueError:
-        return None
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        return None
 
 
 def identity(root: str, entries: Iterable[Entry], by_content: bool) -> str:
@@ -349,7 +314,7 @@ def _walk(folder: str | Path, prefix: str, above: frozenset[str] = frozenset()) 
                     continue
                 info = entry.stat()
             except OSError as error:
-                if error.errno not in NOWHERE:
+                if error.errno not in disk.NOWHERE:
                     raise
                 if entry.is_symlink() and not entry.name.endswith(".tmp"):  # listed, so that whoever reads it says it
                     yield Entry(prefix + entry.name, 0, NOTHING)
