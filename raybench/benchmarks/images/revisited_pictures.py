@@ -91,11 +91,11 @@ def _named_as(images: ImageFiles, wanted: Sequence[str]) -> ImageFiles:
 def packed_name(files: Iterable[str]) -> str | None:
     """What names the archives that stand for `jpg`: `jpg.tar` or `jpg.zip`, or such files in it; None without any.
 
-    >>> packed_name(["gnd_a.json", "jpg.zip"]), packed_name(["jpg/1.tar", "jpg/2.tar", "jpg/1.txt"])
+    >>> packed_name(["gnd_a.json", "jpg.zip"]), packed_name(["jpg/1.tar", "jpg/2.tar", "jpg/._1.tar", "jpg/1.txt"])
     ('jpg.zip', 'jpg/{1,2}.tar')
     """
     for suffix in (*SUFFIXES, *PACKED):
-        packed = sorted(name[: -len(suffix)] for name in files if name.lower().endswith(suffix))
+        packed = sorted(name.removesuffix(suffix) for name in files if name.endswith(suffix) and "/." not in name)
         if FOLDER in packed:
             return FOLDER + suffix
         inside = [name.removeprefix(f"{FOLDER}/") for name in packed if name.rpartition("/")[0] == FOLDER]
