@@ -66,33 +66,25 @@ def test_a_size_of_more_than_eight_gigabytes_is_read_in_either_form():
         assert found.places.size.tolist() == [9 * 2**30]
 
 
-def test_links_lead_to_members_however_many_stand_between():
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        for name, target in (("b/1.jpg", "2.jpg"), ("b/2.jpg", "../a.jpg"), ("c.jpg", "c.jpg"), ("d.jpg", "e.jpg")):
-            info = tarfile.TarInfo(name)
-            info.type, info.linkname = tarfile.SYMTYPE, target
-            archive.addfile(info)
-        info = tarfile.TarInfo("a.jpg")
-        info.size = 5
-        archive.addfile(info, io.BytesIO(b"12345"))
-    found = listed(file.getvalue())
-    assert found.places.size.tolist() == [5, 5, 0, 0, 5]
-    assert (found.places.method == LINK_TO_NOTHING).tolist() == [False, False, True, True, False]
-
-
-def linked(*links):
-    """An archive with one/a.jpg and symbolic links beside it."""
+def linked(*links, image="./one/a.jpg"):
+    """An archive with an image of five bytes behind symbolic links."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as archive:
         for name, target in links:
             info = tarfile.TarInfo(name)
             info.type, info.linkname = tarfile.SYMTYPE, target
             archive.addfile(info)
-        info = tarfile.TarInfo("./one/a.jpg")
+        info = tarfile.TarInfo(image)
         info.size = 5
         archive.addfile(info, io.BytesIO(b"12345"))
     return file.getvalue()
+
+
+def test_links_lead_to_members_however_many_stand_between():
+    links = (("b/1.jpg", "2.jpg"), ("b/2.jpg", "../a.jpg"), ("c.jpg", "c.jpg"), ("d.jpg", "e.jpg"))
+    found = listed(linked(*links, image="a.jpg"))
+    assert found.places.size.tolist() == [5, 5, 0, 0, 5]
+    assert (found.places.method == LINK_TO_NOTHING).tolist() == [False, False, True, True, False]
 
 
 @pytest.mark.parametrize("links", [[("two", "one")], [("b/two", "../one/")], [("two", "three"), ("three", "./one")]])
